@@ -1,0 +1,61 @@
+"""Properties as named values: one list serves explorer, fuzzer, prover, report and viewer.
+
+Three kinds. `Always` is judged on every step. `Sometimes` must be reached at least once, else a run proved
+nothing about that situation. `Quiescent` is judged when nothing is held or in flight.
+
+A check is a pure function of one `Step` and returns "" when the property holds, else one sentence that says
+which objects break it and how. It must not assume that any other property holds: it is also run on states
+lifted from a faulty implementation, where queues may contain duplicates and counts may be negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from kvspec.model import Step
+
+Check = Callable[[Step], str]
+
+
+class Always(NamedTuple):
+    """Must hold on every step. `reads` names the fields of the state that the check looks at."""
+
+    id: str
+    sentence: str
+    check: Check
+    reads: tuple[str, ...]
+    kind: str = "always"
+
+
+class Quiescent(NamedTuple):
+    """Must hold on every step whose state after it is at rest (nothing held, nothing in flight)."""
+
+    id: str
+    sentence: str
+    check: Check
+    reads: tuple[str, ...]
+    kind: str = "quiescent"
+
+
+class Sometimes(NamedTuple):
+    """A situation that a run must reach before its verdict counts. `reached` is judged per step."""
+
+    id: str
+    sentence: str
+    reached: Callable[[Step], bool]
+    kind: str = "sometimes"
+
+
+Property = Always | Quiescent | Sometimes
+
+
+def broken(properties: Iterable[Property], step: Step) -> list[tuple[str, str]]:
+    """(id, explanation) of every Always or Quiescent property that the step breaks, in list order."""
+    found = []
+    for entry in properties:
+        if not isinstance(entry, Sometimes):
+            explanation = entry.check(step)
+            if explanation:
+                found.append((entry.id, explanation))
+    return found
