@@ -65,7 +65,9 @@ class Identities:
         return tuple(table)
 
     def name(self, identity: int) -> str:
-        """For people: p1[2] is the second boundary of prefix 1; a group other than 0 is appended as @g."""
+        """For people: p1[2] is the second boundary of prefix 1; with several groups, @g is appended."""
+        if not 0 <= identity < self.prefixes * self.depth * self.groups:
+            return "(no identity of this scope)"
         prefix, boundary, group = self.unpack(identity)
         suffix = f"@g{group}" if self.groups > 1 else ""
         return f"p{prefix}[{boundary}]{suffix}"

@@ -9,7 +9,7 @@ representative forms in each state, and only where the scope asks for it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import permutations
+from itertools import pairwise, permutations
 from random import Random
 
 from kvspec.model import ActionKind
@@ -146,7 +146,7 @@ class PoolActionTable:
                     yield act.Touch(holder, (ref,), pool)
                 if room > 1 and waiting:
                     yield act.Touch(holder, (waiting[0], waiting[0]), pool)
-                    for first, second in zip(waiting, waiting[1:], strict=False):
+                    for first, second in pairwise(waiting):
                         yield act.Touch(holder, (first, second), pool)
                         yield act.Touch(holder, (second, first), pool)
         yield act.Touch(0, (null(),))
@@ -213,7 +213,7 @@ class PoolActionTable:
             return
         whole = tuple(held(holder, index) for index in range(count))
         yield from ((ref,) for ref in whole)
-        yield from zip(whole, whole[1:], strict=False)
+        yield from pairwise(whole)
         yield whole
         yield whole[::-1]
 

@@ -130,6 +130,10 @@ class PoolProperties:
 
     def index_agrees(self, step: Step) -> str:
         state: PoolState = step.after
+        if len(state.lookup) != len(state.entries):
+            return (
+                f"lookup knows {self._names(sum(state.lookup[len(state.entries) :], ()))} on blocks that no pool owns"
+            )
         for block, (carried, found) in enumerate(zip(state.entries, state.lookup, strict=True)):
             if sorted(carried) != sorted(found):
                 return f"block {block} carries {self._names(carried)} but lookup finds it under {self._names(found)}"

@@ -72,7 +72,7 @@ class PoolScope(NamedTuple):
         unknown = sorted(set(data) - set(cls._fields))
         if unknown:
             raise ScopeError(f"scope has unknown fields {unknown}: the fields are {list(cls._fields)}")
-        values = {field: tuple(value) if isinstance(value, list) else value for field, value in data.items()}
+        values: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in data.items()}
         return cls(**values).check()
 
     def __str__(self) -> str:

@@ -250,11 +250,14 @@ class PoolTransitions:
         if len(set(blocks)) != len(blocks):
             faults.append(REPEATED_BLOCK)
         for block, boundary in chosen:
-            if block == STRANGER or self.geometry.owner[block] != call.pool:
+            if block == STRANGER:
                 faults.append(FOREIGN_BLOCK)
-            elif state.refs[block] == 0:
+                continue
+            if self.geometry.owner[block] != call.pool:
+                faults.append(FOREIGN_BLOCK)
+            if state.refs[block] == 0:
                 faults.append(NOT_OWNED)
-            elif not self._may_become(state, block, call.prefix, boundary, call.group):
+            if not self._may_become(state, block, call.prefix, boundary, call.group):
                 faults.append(ALREADY_IDENTIFIED)
         if faults:
             return self._refuse(state, faults)
@@ -274,8 +277,10 @@ class PoolTransitions:
         faults = [] if self.scope.caching else [CACHING_DISABLED]
         if not 1 <= call.boundary <= self.scope.depth:
             faults.append(BAD_BOUNDARY)
-        if block == STRANGER or self.geometry.owner[block] != call.pool:
+        if block == STRANGER:
             return self._refuse(state, [*faults, FOREIGN_BLOCK])
+        if self.geometry.owner[block] != call.pool:
+            faults.append(FOREIGN_BLOCK)
         if state.refs[block] == 0:
             faults.append(NOT_OWNED)
         carried = state.entries[block]
@@ -285,7 +290,7 @@ class PoolTransitions:
             return self._refuse(state, faults)
         identity = self.identities.pack(call.prefix, call.boundary, call.group)
         if identity in carried and not call.replace:
-            return (Transition(done(), state),)
+            return (Transition(done((identity,)), state),)
         grows = bool(carried) and self.identities.unpack(carried[0]).boundary < call.boundary
         effects = []
         if call.replace or grows:
@@ -293,19 +298,20 @@ class PoolTransitions:
             carried = ()
         effects += self._published("stored", block, (identity,))
         after = state._replace(entries=_put(state.entries, block, tuple(sorted((*carried, identity), reverse=True))))
-        return (Transition(done(effects=tuple(effects)), after),)
+        return (Transition(done((identity,), tuple(effects)), after),)
 
     def _move_block_hashes(self, state: PoolState, call: call_types.MoveBlockHashes) -> Transitions:
         src, dst = call.src, call.dst
         faults = []
         if any(b == STRANGER or self.geometry.owner[b] != call.pool for b in (src, dst)):
-            return self._refuse(state, [FOREIGN_BLOCK])
+            faults.append(FOREIGN_BLOCK)
         if src in self.nulls or dst in self.nulls:
             faults.append(NULL_BLOCK)
-        if state.entries[dst]:
-            faults.append(DESTINATION_IDENTIFIED)
-        if state.refs[dst] == 0 and dst not in self.nulls:
-            faults.append(NOT_OWNED)
+        if dst != STRANGER:
+            if state.entries[dst]:
+                faults.append(DESTINATION_IDENTIFIED)
+            if state.refs[dst] == 0 and dst not in self.nulls:
+                faults.append(NOT_OWNED)
         if faults:
             return self._refuse(state, faults)
         entries = _put(_put(state.entries, dst, state.entries[src]), src, ())

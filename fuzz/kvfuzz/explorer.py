@@ -1,0 +1,246 @@
+"""Breadth-first exploration of every state of a scope, alone or in lockstep with an implementation.
+
+States are visited as they are reached, and recognised by their canonical form; so a path from the initial state is
+always a real sequence of actions, never one under renamed roles. With an implementation, every transition of every
+visited state is executed on it, by replaying the shortest path to the state: the implementation needs no copying.
+
+What exhaustion means. Model alone: every state of the scope is reached and every property holds on every transition.
+In lockstep: every action was executed in every state up to symmetry. Where several transitions are allowed, the one
+that the implementation takes is followed. An implementation with hidden memory (something that it does not show and
+the model does not have) may behave differently on a longer path to the same state; the walk is there for that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from kvfuzz.adapter import Adapter
+from kvfuzz.coverage import Coverage
+from kvfuzz.lockstep import Failure, Lockstep
+from kvspec import Model, Step, broken
+
+
+class ExploreBudget(NamedTuple):
+    """Where exploration stops if the scope is not exhausted before. None is no bound. `depth` counts actions."""
+
+    states: int | None = None
+    cpu_seconds: float | None = None
+    depth: int | None = None
+
+
+UNBOUNDED = ExploreBudget()
+
+
+class ExploreResult(NamedTuple):
+    """`exhausted`: every state within `budget.depth` was expanded. `actions`: path to the failure, if there is one.
+    `depth`: length of the longest shortest path. `stopped_by`: which bound ended an unfinished exploration."""
+
+    failure: Failure | None
+    actions: tuple[Any, ...]
+    exhausted: bool
+    states: int
+    transitions: int
+    depth: int
+    cpu_seconds: float
+    stopped_by: str
+    coverage: Coverage
+
+
+class ExploreProgress(NamedTuple):
+    """A sign of life, about twice a second."""
+
+    states: int
+    waiting: int
+    transitions: int
+    depth: int
+    cpu_seconds: float
+
+
+class _Node(NamedTuple):
+    """A visited state and how it was first reached."""
+
+    state: Any
+    parent: _Node | None
+    action: Any
+    depth: int
+
+    def path(self) -> list[Any]:
+        actions = []
+        node: _Node | None = self
+        while node is not None and node.parent is not None:
+            actions.append(node.action)
+            node = node.parent
+        return actions[::-1]
+
+
+def _as_is(state: Hashable) -> Hashable:
+    return state
+
+
+class Explorer:
+    """One exploration. `accept` decides whether a failure ends it; by default any does."""
+
+    def __init__(
+        self,
+        model: Model,
+        adapter: Adapter | None = None,
+        symmetry: str = "full",
+        budget: ExploreBudget = UNBOUNDED,
+        progress: Callable[[ExploreProgress], None] | None = None,
+        accept: Callable[[Failure], bool] | None = None,
+    ) -> None:
+        self.model = model
+        self.lockstep = None if adapter is None else Lockstep(model, adapter)
+        self.budget = budget
+        self.coverage = Coverage(model, adapter.limits if adapter else ())
+        self._key: Callable[[Any], Hashable] = model.canonical if symmetry == "full" else _as_is
+        self._progress = progress
+        self._accept = accept
+        self._seen: set[Hashable] = set()
+        self._transitions = 0
+        self._started = 0.0
+        self._reported = 0.0
+
+    def run(self) -> ExploreResult:
+        """Explore until the scope is exhausted, a failure is accepted, or the budget is spent."""
+        self._started = time.process_time()
+        root = _Node(self.model.initial(), None, None, 0)
+        failure = self.lockstep.start() if self.lockstep else self._initial_failure(root.state)
+        if failure is not None:
+            return self._result(failure, [], False, 0, "")
+        self._seen = {self._key(root.state)}
+        frontier, depth = [root], 0
+        while frontier:
+            if self.budget.depth is not None and depth >= self.budget.depth:
+                return self._result(None, [], True, depth, "")
+            following: list[_Node] = []
+            for number, node in enumerate(frontier):
+                stopped = self._spent(depth, len(frontier) - number + len(following))
+                if stopped:
+                    return self._result(None, [], False, depth, stopped)
+                found = self._expand(node, following)
+                if found is not None:
+                    failure, action = found
+                    return self._result(failure, [*node.path(), action], False, depth + 1, "")
+            if following:
+                depth += 1
+            frontier = following
+        return self._result(None, [], True, depth, "")
+
+    def _expand(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
+        if self.lockstep is None:
+            return self._expand_model(node, following)
+        return self._expand_lockstep(node, following)
+
+    def _expand_model(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
+        model, state = self.model, node.state
+        for action in model.enabled(state):
+            call = model.resolve(state, action)
+            for transition in model.transitions(state, call):
+                self._transitions += 1
+                step = Step(state, call, transition.outcome, transition.state)
+                self.coverage.record(action, step)
+                found = broken(model.properties, step)
+                if found:
+                    failure = Failure(
+                        "violated",
+                        action,
+                        call,
+                        (transition.outcome,),
+                        None,
+                        (),
+                        tuple(found),
+                        node.depth,
+                        state,
+                        step.after,
+                        step.after,
+                    )
+                    if self._accept is None or self._accept(failure):
+                        return failure, action
+                self._visit(node, action, transition.state, following)
+        return None
+
+    def _expand_lockstep(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
+        """The implementation is put back into the node's state only when an action has changed it."""
+        lockstep = self.lockstep
+        assert lockstep is not None
+        path = node.path()
+        moved = True
+        for action in self.model.enabled(node.state):
+            if moved:
+                self._return_to(path, node.state)
+                moved = False
+            failure = lockstep.apply(action)
+            if failure is not None:
+                moved = True
+                if self._accept is None or self._accept(failure):
+                    return failure._replace(position=len(path)), action
+                continue
+            step = lockstep.last
+            if step is None:
+                continue
+            self._transitions += 1
+            self.coverage.record(action, step)
+            if step.after is not node.state:
+                moved = step.after != node.state
+                self._visit(node, action, step.after, following)
+        return None
+
+    def _return_to(self, path: list[Any], state: Any) -> None:
+        """Replay without checking: every step of the path was checked when it was first taken."""
+        lockstep = self.lockstep
+        assert lockstep is not None
+        adapter = lockstep.adapter
+        adapter.reset(self.model.scope)
+        current = self.model.initial()
+        for action in path:
+            call = self.model.resolve(current, action)
+            outcome = adapter.apply(call)
+            allowed = self.model.transitions(current, call)
+            current = next((t.state for t in allowed if self.model.matches(t.outcome, outcome)), allowed[0].state)
+        # An answer that differs from the first time shows at the next comparison, because the model is put into the
+        # state that was recorded.
+        adapter.observe()
+        lockstep.state = state
+        lockstep.position = len(path) - 1
+
+    def _visit(self, node: _Node, action: Any, state: Any, following: list[_Node]) -> None:
+        if state is node.state:
+            return
+        key = self._key(state)
+        if key not in self._seen:
+            self._seen.add(key)
+            following.append(_Node(state, node, action, node.depth + 1))
+
+    def _initial_failure(self, state: Any) -> Failure | None:
+        found = broken(self.model.properties, Step(state, None, None, state))  # type: ignore[arg-type]
+        return Failure("violated", None, None, (), None, (), tuple(found), -1, state, state, state) if found else None
+
+    def _spent(self, depth: int, waiting: int) -> str:
+        """Which bound is used up, if any; reports progress on the way."""
+        cpu = time.process_time() - self._started
+        if self.budget.states is not None and len(self._seen) >= self.budget.states:
+            return f"the bound of {self.budget.states} states"
+        if self.budget.cpu_seconds is not None and cpu >= self.budget.cpu_seconds:
+            return f"the bound of {self.budget.cpu_seconds:g} CPU seconds"
+        if self._progress is not None and cpu - self._reported >= 0.5:
+            self._reported = cpu
+            self._progress(ExploreProgress(len(self._seen), waiting, self._transitions, depth, cpu))
+        return ""
+
+    def _result(
+        self, failure: Failure | None, actions: list[Any], exhausted: bool, depth: int, stopped_by: str
+    ) -> ExploreResult:
+        return ExploreResult(
+            failure,
+            tuple(actions),
+            exhausted,
+            len(self._seen),
+            self._transitions,
+            depth,
+            time.process_time() - self._started,
+            stopped_by,
+            self.coverage,
+        )
