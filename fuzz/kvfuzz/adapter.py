@@ -44,12 +44,18 @@ def lacks(call_types: Iterable[type], name: str, sentence: str, excuses: tuple[s
     return Limit(f"lacks: {name}", sentence, excludes, excuses)
 
 
+def in_dialect(scope: Any, adapter: Any) -> Any:
+    """The scope with the fields that the implementation fixes."""
+    return scope._replace(**getattr(adapter, "dialect", {}))
+
+
 @runtime_checkable
 class Adapter(Protocol):
     """One implementation under test.
 
     `name` is shown in reports; `level` says which level of the specification it implements. Two adapters of one
-    target must not share state: drivers create as many as they need.
+    target must not share state: drivers create as many as they need. An adapter may have an attribute `dialect`, a
+    mapping of scope fields that this implementation fixes (for example {"lifo": False}).
     """
 
     name: str

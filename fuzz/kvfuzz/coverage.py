@@ -32,7 +32,7 @@ class Coverage:
         self.reached: set[str] = set()
         self._pending = [p for p in model.properties if isinstance(p, Sometimes) and p.id in self.situations]
         self._kinds = {kind.type: kind.name for kind in model.actions}
-        self._required_kinds = {name for name in self._kinds.values() if name not in excused}
+        self._required_kinds = {kind.name for kind in model.actions if kind.takes_effect and kind.name not in excused}
         self._previous = ""
 
     def start(self) -> None:

@@ -64,15 +64,24 @@ class _Node(NamedTuple):
     state: Any
     parent: _Node | None
     action: Any
+    call: Any
     depth: int
 
-    def path(self) -> list[Any]:
-        actions = []
+    def _chain(self) -> list[_Node]:
+        nodes = []
         node: _Node | None = self
         while node is not None and node.parent is not None:
-            actions.append(node.action)
+            nodes.append(node)
             node = node.parent
-        return actions[::-1]
+        return nodes[::-1]
+
+    def path(self) -> list[Any]:
+        """The actions that lead here."""
+        return [node.action for node in self._chain()]
+
+    def calls(self) -> list[Any]:
+        """The same as calls, which is what an implementation replays."""
+        return [node.call for node in self._chain()]
 
 
 def _as_is(state: Hashable) -> Hashable:
@@ -106,7 +115,7 @@ class Explorer:
     def run(self) -> ExploreResult:
         """Explore until the scope is exhausted, a failure is accepted, or the budget is spent."""
         self._started = time.process_time()
-        root = _Node(self.model.initial(), None, None, 0)
+        root = _Node(self.model.initial(), None, None, None, 0)
         failure = self.lockstep.start() if self.lockstep else self._initial_failure(root.state)
         if failure is not None:
             return self._result(failure, [], False, 0, "")
@@ -159,24 +168,23 @@ class Explorer:
                     )
                     if self._accept is None or self._accept(failure):
                         return failure, action
-                self._visit(node, action, transition.state, following)
+                self._visit(node, action, call, transition.state, following)
         return None
 
     def _expand_lockstep(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
         """The implementation is put back into the node's state only when an action has changed it."""
         lockstep = self.lockstep
         assert lockstep is not None
-        path = node.path()
         moved = True
         for action in self.model.enabled(node.state):
             if moved:
-                self._return_to(path, node.state)
+                self._return_to(node)
                 moved = False
             failure = lockstep.apply(action)
             if failure is not None:
                 moved = True
                 if self._accept is None or self._accept(failure):
-                    return failure._replace(position=len(path)), action
+                    return failure._replace(position=node.depth), action
                 continue
             step = lockstep.last
             if step is None:
@@ -185,34 +193,29 @@ class Explorer:
             self.coverage.record(action, step)
             if step.after is not node.state:
                 moved = step.after != node.state
-                self._visit(node, action, step.after, following)
+                self._visit(node, action, step.call, step.after, following)
         return None
 
-    def _return_to(self, path: list[Any], state: Any) -> None:
-        """Replay without checking: every step of the path was checked when it was first taken."""
+    def _return_to(self, node: _Node) -> None:
+        """Replay without checking: every step of the path was checked when it was first taken. An implementation that
+        answers differently this time shows at the next comparison."""
         lockstep = self.lockstep
         assert lockstep is not None
         adapter = lockstep.adapter
         adapter.reset(self.model.scope)
-        current = self.model.initial()
-        for action in path:
-            call = self.model.resolve(current, action)
-            outcome = adapter.apply(call)
-            allowed = self.model.transitions(current, call)
-            current = next((t.state for t in allowed if self.model.matches(t.outcome, outcome)), allowed[0].state)
-        # An answer that differs from the first time shows at the next comparison, because the model is put into the
-        # state that was recorded.
+        for call in node.calls():
+            adapter.apply(call)
         adapter.observe()
-        lockstep.state = state
-        lockstep.position = len(path) - 1
+        lockstep.state = node.state
+        lockstep.position = node.depth - 1
 
-    def _visit(self, node: _Node, action: Any, state: Any, following: list[_Node]) -> None:
+    def _visit(self, node: _Node, action: Any, call: Any, state: Any, following: list[_Node]) -> None:
         if state is node.state:
             return
         key = self._key(state)
         if key not in self._seen:
             self._seen.add(key)
-            following.append(_Node(state, node, action, node.depth + 1))
+            following.append(_Node(state, node, action, call, node.depth + 1))
 
     def _initial_failure(self, state: Any) -> Failure | None:
         found = broken(self.model.properties, Step(state, None, None, state))  # type: ignore[arg-type]

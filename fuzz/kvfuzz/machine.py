@@ -47,7 +47,7 @@ class LockstepMachine(RuleBasedStateMachine):
     """Base of the machines of all levels. `target` is a target's name or a function that makes an adapter."""
 
     level: ClassVar[str] = ""
-    target: ClassVar[str | Callable[[], Adapter]] = ""
+    target: ClassVar[Any] = ""
     scope: ClassVar[Any] = None
     coverage: ClassVar[Coverage | None] = None
     _model: ClassVar[Model]
@@ -61,11 +61,12 @@ class LockstepMachine(RuleBasedStateMachine):
         for kind in cls._model.actions:
             setattr(cls, kind.name, rule(data=st.data())(_rule_body(kind)))
         if any(True for _ in _misuse(cls._model, cls._model.initial())):
-            cls.misuse = rule(data=st.data())(_misuse_body)  # type: ignore[attr-defined]
+            setattr(cls, "misuse", rule(data=st.data())(_misuse_body))  # noqa: B010
 
     def __init__(self) -> None:
         super().__init__()
-        adapter = load_target(self.target) if isinstance(self.target, str) else type(self).target()  # type: ignore[operator]
+        maker: Any = type(self).target
+        adapter = load_target(maker) if isinstance(maker, str) else maker()
         self.lockstep = Lockstep(self._model, adapter)
         self.actions: list[Any] = []
         failure = self.lockstep.start()

@@ -85,6 +85,7 @@ class ActionKind(NamedTuple):
     `every(state)` yields the meaningful actions of this kind in a state, misuse included, aliases left out: what the
     explorer visits and a Hypothesis machine draws from, simplest first. `some(state, rng)` returns one random action,
     which may turn out to be skipped: what the walk takes. `weight` is its relative frequency there before swarming.
+    `takes_effect`: whether any action of this kind can do more than be refused or find nothing at this scope.
     """
 
     name: str
@@ -92,6 +93,7 @@ class ActionKind(NamedTuple):
     every: Callable[[Any], Iterator[Any]]
     some: Callable[[Any, Random], Any]
     weight: float = 1.0
+    takes_effect: bool = True
 
 
 class Model(Protocol):

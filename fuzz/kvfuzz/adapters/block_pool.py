@@ -92,6 +92,7 @@ class BlockPoolAdapter:
         self.family = family
         self.name = family.name
         self.limits = family.limits
+        self.dialect = dict(getattr(family, "dialect", {}))
         self._scope: PoolScope | None = None
         self._dispatch: dict[type, Callable[[Any], Outcome]] = {
             call_types.GetNewBlocks: self._get_new_blocks,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kvfuzz.adapter import Limit, does_not_refuse, lacks
-from kvfuzz.adapters.block_pool import BlockPoolAdapter
+from kvfuzz.adapters.block_pool import HASH_BLOCK_SIZE, BlockPoolAdapter
 from kvfuzz.adapters.vllm_tree import load_tree
 from kvspec import Transition
 from kvspec.pool import calls
@@ -75,11 +75,19 @@ class VllmFamily:
                 )
             )
         self.limits: tuple[Limit, ...] = (*missing, *(() if strict else UNCHECKED))
+        self.dialect = {} if self._releases_to_head() else {"lifo": False}
         self._kinds = {
             self.upstream.BlockStored: "stored",
             self.upstream.BlockRemoved: "removed",
             self.upstream.AllBlocksCleared: "cleared",
         }
+
+    def _releases_to_head(self) -> bool:
+        """Whether an unidentified block that is released is the next to be taken (since 0.24). Asked of the pool."""
+        pool = self.upstream.make_pool(3, False, HASH_BLOCK_SIZE, False)
+        (block,) = pool.get_new_blocks(1)
+        pool.free_blocks([block])
+        return next(self.queue(pool)) is block
 
     def make_pool(self, num_blocks: int, enable_caching: bool, hash_block_size: int, events: bool) -> Any:
         return self.upstream.make_pool(num_blocks, enable_caching, hash_block_size, events)

@@ -43,8 +43,8 @@ class PoolActionTable:
             ActionKind("evict", act.Evict, self._every_evict, self._some_evict, 0.7),
             ActionKind("reset", act.Reset, self._every_reset, self._some_reset, 0.5),
             ActionKind("write", act.Write, self._every_write, self._some_write, 1.0),
-            ActionKind("lookup", act.Lookup, self._every_lookup, self._some_lookup, 1.0),
-            ActionKind("cache_full", act.CacheFull, self._every_cache_full, self._some_cache_full, 3.0),
+            ActionKind("lookup", act.Lookup, self._every_lookup, self._some_lookup, 1.0, scope.caching),
+            ActionKind("cache_full", act.CacheFull, self._every_cache_full, self._some_cache_full, 3.0, scope.caching),
         ]
         if scope.caching:
             table.append(ActionKind("hit", act.Hit, self._every_hit, self._some_hit, 2.0))

@@ -272,7 +272,8 @@ class PoolProperties:
                 continue
             left[block] -= 1
             if left[block] == 0:
-                last = isinstance(call, calls.UnpinBlocks) or (before.entries[block] and self.scope.caching)
+                kept = before.entries[block] and self.scope.caching
+                last = kept or isinstance(call, calls.UnpinBlocks) or not self.scope.lifo
                 (tail if last else head).append(block)
         return (*head, *before.queues[pool], *tail)
 

@@ -20,6 +20,8 @@ class PoolScope(NamedTuple):
     hold: longest table of a holder, in entries.
     watchers: most reuse watchers pending on one block; 0 leaves `unpin_blocks` out.
     caching, events: the pool's switches.
+    lifo: an unidentified block that is released goes to the head of the queue (vLLM since 0.24, for locality); False:
+        to the tail, like an identified one (vLLM before).
     misuse: whether calls that must be refused are part of the action table.
     """
 
@@ -33,6 +35,7 @@ class PoolScope(NamedTuple):
     watchers: int = 0
     caching: bool = True
     events: bool = True
+    lifo: bool = True
     misuse: bool = True
 
     @property
@@ -72,7 +75,9 @@ class PoolScope(NamedTuple):
         unknown = sorted(set(data) - set(cls._fields))
         if unknown:
             raise ScopeError(f"scope has unknown fields {unknown}: the fields are {list(cls._fields)}")
-        values: dict[str, Any] = {field: tuple(value) if isinstance(value, list) else value for field, value in data.items()}
+        values: dict[str, Any] = {
+            field: tuple(value) if isinstance(value, list) else value for field, value in data.items()
+        }
         return cls(**values).check()
 
     def __str__(self) -> str:

@@ -196,7 +196,8 @@ class PoolTransitions:
                 continue
             refs[block] -= 1
             if refs[block] == 0:
-                lane = tails if state.entries[block] and self.scope.caching else heads
+                identified = state.entries[block] and self.scope.caching
+                lane = tails if identified or not self.scope.lifo else heads
                 lane.setdefault(self.geometry.owner[block], []).append(block)
         queues = tuple(
             tuple(heads.get(pool, ())) + queue + tuple(tails.get(pool, ())) for pool, queue in enumerate(state.queues)
