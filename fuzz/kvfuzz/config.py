@@ -1,6 +1,7 @@
 """`[tool.kvproof]` of pyproject.toml: defaults for the command line.
 
-An unknown key or a value of the wrong type is an error that names its path: a misspelt budget must not pass as no budget.
+An unknown key or a value of the wrong type is an error that names its path: a misspelt budget must not pass as no
+budget.
 """
 
 from __future__ import annotations

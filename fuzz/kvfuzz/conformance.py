@@ -1,7 +1,8 @@
 """What an adapter must pass before its implementation is judged.
 
-A faulty adapter looks like a faulty implementation. These checks find out, in well under a second, whether the adapter itself
-does what it must: start clean, answer everything, show without changing, and repeat itself. They judge no property.
+A faulty adapter looks like a faulty implementation. These checks find out, in well under a second, whether the
+adapter itself does what it must: start clean, answer everything, show without changing, and repeat itself. They judge
+no property.
 """
 
 from __future__ import annotations
@@ -85,8 +86,8 @@ def _repeats(first: Adapter, second: Adapter, model: Model) -> None:
                 if was != now:
                     raise Irreproducible(
                         f"adapter {first.name!r} does not repeat itself: call {number + 1} of run {run}, "
-                        f"{calls[number]!r}, first gave {was[0]} and {was[1]}, then {now[0]} and {now[1]}. State kept over "
-                        "reset() or shared between adapters, clocks, random numbers and set order are the usual causes"
+                        f"{calls[number]!r}, first gave {was[0]} and {was[1]}, then {now[0]} and {now[1]}. State kept "
+                        "over reset() or shared between adapters, clocks, random numbers and set order are the usual causes"
                     )
 
 

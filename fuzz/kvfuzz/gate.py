@@ -35,8 +35,8 @@ Listener = Callable[[Event], None]
 def run_suites(judge: Judge, suites: Sequence[Suite], workers: int, listener: Listener) -> list[SuiteResult]:
     """Results in the order of the suites. With one worker everything runs in this process.
 
-    On an interrupt the results so far are lost to the caller, but every trace found is on disk; KeyboardInterrupt passes
-    through after the workers have been stopped.
+    On an interrupt the results so far are lost to the caller, but every trace found is on disk; KeyboardInterrupt
+    passes through after the workers have been stopped.
     """
     if workers <= 1 or len(suites) <= 1:
         return [_in_process(judge, suite, listener) for suite in suites]

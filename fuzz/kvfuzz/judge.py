@@ -120,8 +120,8 @@ class Judge:
         if not result.exhausted:
             return base._replace(
                 verdict=INCONCLUSIVE,
-                detail=f"not exhausted: stopped by {result.stopped_by} at {result.states:,} states, depth {result.depth}; "
-                "raise --max-states or make the scope smaller",
+                detail=f"not exhausted: stopped by {result.stopped_by} at {result.states:,} states, depth "
+                f"{result.depth}; raise --max-states or make the scope smaller",
             )
         return base
 

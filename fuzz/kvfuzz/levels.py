@@ -55,7 +55,8 @@ def smaller_pool_scopes(scope: PoolScope) -> Iterator[PoolScope]:
 
 
 def pool_search_ladder(scope: PoolScope) -> Iterator[PoolScope]:
-    """Fewer blocks, holders and entries; what kind of entries there can be stays as it is. The last is the scope itself."""
+    """Fewer blocks, holders and entries; what kind of entries there can be stays as it is. The last is the scope
+    itself."""
     seen = set()
     for size, holders, hold in ((1, 1, 1), (1, 1, 2), (2, 1, 2), (2, 2, 2), (3, 2, 2), (3, 1, 3), (3, 2, 3)):
         rung = scope._replace(

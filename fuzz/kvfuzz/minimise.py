@@ -3,8 +3,8 @@
 Four passes. Deletion by delta debugging, then of single actions and of pairs; lowering of arguments; shrinking of the
 scope; at last breadth-first searches for anything shorter, in scopes from the smallest upwards, which either find it
 or prove that there is nothing: deletion alone cannot leave a local minimum. The proof covers the actions that an
-exploration of the scope tries (the level's `every`), not longer lists of blocks that only a walk makes. A candidate counts only if it fails for the same reason
-(`Failure.fingerprint`), so a trace never slides into another fault.
+exploration of the scope tries (the level's `every`), not longer lists of blocks that only a walk makes. A candidate
+counts only if it fails for the same reason (`Failure.fingerprint`), so a trace never slides into another fault.
 """
 
 from __future__ import annotations

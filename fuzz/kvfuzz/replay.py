@@ -49,8 +49,8 @@ def replay(trace: Trace, adapter: Adapter) -> Replayed:
 def confirm(model: Model, adapter: Adapter, actions: Sequence[Any], failure: Failure) -> None:
     """Run a failing run once more. Raises Irreproducible when it does not fail in the same way.
 
-    The usual causes: state shared between two pools of the implementation, iteration over sets of strings or bytes, clocks,
-    random numbers, threads.
+    The usual causes: state shared between two pools of the implementation, iteration over sets of strings or bytes,
+    clocks, random numbers, threads.
     """
     again, _ = run(model, adapter, actions)
     if again is not None and again.fingerprint == failure.fingerprint:
@@ -58,6 +58,6 @@ def confirm(model: Model, adapter: Adapter, actions: Sequence[Any], failure: Fai
     now = "it held" if again is None else f"{again.headline} (at action {again.position + 1})"
     raise Irreproducible(
         f"target {adapter.name!r} is not reproducible: the same {len(actions)} actions first gave {failure.headline} "
-        f"(at action {failure.position + 1}), then {now}. An implementation or adapter that keeps state over reset(), or "
-        "depends on clocks, random numbers, set order or threads, cannot be judged; make it a function of the calls"
+        f"(at action {failure.position + 1}), then {now}. An implementation or adapter that keeps state over reset(), "
+        "or depends on clocks, random numbers, set order or threads, cannot be judged; make it a function of the calls"
     )

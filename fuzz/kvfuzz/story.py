@@ -1,7 +1,7 @@
 """A run told step by step: what was asked, what came back, what changed, and which rule broke.
 
-Pure: computed from the model, the actions and the failure; the implementation is not needed. Terminal tables, trace files
-and viewers are made from it.
+Pure: computed from the model, the actions and the failure; the implementation is not needed. Terminal tables, trace
+files and viewers are made from it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Suites and profiles: what `kvproof gate` runs, and how much of it.
 
-A suite is one driver at one scope with one budget. Budgets are in steps and states, not in seconds, so that a verdict does
-not depend on the machine; the time beside a profile is what it took on two shared cores.
+A suite is one driver at one scope with one budget. Budgets are in steps and states, not in seconds, so that a verdict
+does not depend on the machine; the time beside a profile is what it took on two shared cores.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def _from_module(head: str) -> Any:
         module = importlib.import_module(module_name)
     except ImportError as error:
         raise TargetError(
-            f"target {head!r}: module {module_name!r} cannot be imported ({error}). It must be installed, or lie in the "
-            f"current directory {here}"
+            f"target {head!r}: module {module_name!r} cannot be imported ({error}). It must be installed, or lie in "
+            f"the current directory {here}"
         ) from error
     if not hasattr(module, attribute):
         names = ", ".join(sorted(name for name in vars(module) if not name.startswith("_"))[:12])

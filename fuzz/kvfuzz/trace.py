@@ -1,7 +1,7 @@
 """Trace files: Informal Trace Format (ITF, Apalache ADR-015) JSON with what is needed to replay.
 
-A trace is self-contained: level, scope, target, actions, and what failed. Its states are there for viewers and other ITF
-tools; a replay uses the actions alone. Files are written at once or not at all.
+A trace is self-contained: level, scope, target, actions, and what failed. Its states are there for viewers and other
+ITF tools; a replay uses the actions alone. Files are written at once or not at all.
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def read_trace(path: Path) -> Trace:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         raise TraceError(
-            f"{path} is not whole JSON: {error.msg} at line {error.lineno}, byte {error.pos} of {len(text)}. It looks cut "
-            "off or edited; write it again with the command that made it"
+            f"{path} is not whole JSON: {error.msg} at line {error.lineno}, byte {error.pos} of {len(text)}. It looks "
+            "cut off or edited; write it again with the command that made it"
         ) from error
     return from_itf(data, str(path))
 
@@ -148,8 +148,8 @@ def from_itf(data: Any, name: str) -> Trace:
     schema = meta.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
         raise TraceError(
-            f"{name} has trace schema {schema!r}, this kvproof {kvproof_version()} reads up to {SCHEMA}: it was written by "
-            f"kvproof {meta.get('version', 'unknown')}; update kvproof"
+            f"{name} has trace schema {schema!r}, this kvproof {kvproof_version()} reads up to {SCHEMA}: it was written "
+            f"by kvproof {meta.get('version', 'unknown')}; update kvproof"
         )
     try:
         level = level_named(meta["level"])

@@ -1,8 +1,8 @@
 """Adapter for every pool with the interface of vLLM V1's BlockPool.
 
-The same code drives kvpool and any vLLM version; what differs between them is in a `BlockPoolFamily`. Blocks of all pools
-are numbered through as in the specification, hashes are translated to its identities, watchers and published events to
-its effects.
+The same code drives kvpool and any vLLM version; what differs between them is in a `BlockPoolFamily`. Blocks of all
+pools are numbered through as in the specification, hashes are translated to its identities, watchers and published
+events to its effects.
 
 Not checked: contents of events other than hash and group, and the metrics hooks.
 """

@@ -1,9 +1,9 @@
 """The comfortable way to write an adapter for a pool of your own.
 
-Subclass `PoolAdapter`, build your pool in `build`, and write one short method for each operation that it has, in its own
-block numbers (0 is the null block, 1 to N are allocatable). Roles, holders, several drivers and outcomes are
-taken care of here. An operation that is left out is declared as a limit and never asked for. See docs/adapter.md for a whole
-example.
+Subclass `PoolAdapter`, build your pool in `build`, and write one short method for each operation that it has, in its
+own block numbers (0 is the null block, 1 to N are allocatable). Roles, holders, several drivers and outcomes are
+taken care of here. An operation that is left out is declared as a limit and never asked for. See docs/adapter.md for
+a whole example.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from kvspec import Effect, Identities, Outcome
 from kvspec.pool import PoolObservation, PoolScope, calls
 
 Identity = tuple[int, int, int]
-"""(prefix, boundary, group): the first `boundary` hash blocks of a prefix, in a KV-cache group. Any hashable key of your
-pool may stand for it; the tuple itself is the simplest."""
+"""(prefix, boundary, group): the first `boundary` hash blocks of a prefix, in a KV-cache group. Any hashable key of
+your pool may stand for it; the tuple itself is the simplest."""
 
 # method -> (call, Sometimes properties and actions that are out of reach without it)
 _OPERATIONS: dict[str, tuple[type, tuple[str, ...]]] = {

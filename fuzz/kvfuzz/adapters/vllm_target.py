@@ -1,7 +1,7 @@
 """A real vLLM pool as a target: the installed one, or any source tree.
 
-The limits say what upstream leaves to its callers. They were found by running every suite without them
-(`kvproof gate --strict`, docs/vllm-findings.md): most are misuse that upstream does not check, or checks half-way through the
+The limits say what upstream leaves to its callers. They were found by running every suite without them (`kvproof gate
+--strict`, docs/vllm-findings.md): most are misuse that upstream does not check, or checks half-way through the
 change.
 """
 

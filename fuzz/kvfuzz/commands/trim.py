@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -30,9 +31,9 @@ def command(trace: Path, target: str | None, seconds: float | None, output: Path
     stored = read_trace(trace)
     name = target or stored.target
     adapter = load_target(name)
-    progress = _say if click.get_text_stream("stderr").isatty() else None
+    watched = sys.stderr.isatty()
     small = Minimiser(
-        stored.level, adapter, read_config().search_seconds if seconds is None else seconds, progress
+        stored.level, adapter, read_config().search_seconds if seconds is None else seconds, _say if watched else None
     ).minimise(stored.model, stored.actions)
     if small is None:
         click.echo(f"{trace} does not fail on {adapter.name}: {replay(stored, adapter).executed} operations hold")

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 from kvspec.model import SKIPPED, Outcome, Transition
-from kvspec.pool.action_table import PoolActionTable
+from kvspec.pool.action_table import pool_actions
 from kvspec.pool.calls import Resolver
 from kvspec.pool.properties import PoolProperties
 from kvspec.pool.scope import PoolScope
@@ -27,7 +27,7 @@ class PoolModel:
         self.scope = scope.check()
         self.geometry = Geometry.of(scope)
         self.identities = Identities(scope.prefixes, scope.depth, scope.groups, scope.shared)
-        self.actions = PoolActionTable(scope).kinds()
+        self.actions = pool_actions(scope)
         self.properties = (
             *PoolProperties(scope, self.geometry, self.identities).always(),
             *situations(scope),

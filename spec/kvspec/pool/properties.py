@@ -39,7 +39,7 @@ class PoolProperties:
         return (
             Always(
                 "P1",
-                "A block is in its pool's free queue exactly once if its ref_cnt is 0 and it is not null, else not at all.",
+                "A block is in its pool's free queue exactly once if its ref_cnt is 0 and it is not null, else never.",
                 self.queued_iff_unreferenced,
                 ("queues", "refs"),
             ),
@@ -51,7 +51,7 @@ class PoolProperties:
             ),
             Always(
                 "P3",
-                "Lookup finds a block under an identity if and only if the block carries it, and answers with such blocks.",
+                "Lookup finds a block under an identity exactly if the block carries it, and answers with one.",
                 self.index_agrees,
                 ("entries", "lookup"),
             ),
@@ -63,7 +63,7 @@ class PoolProperties:
             ),
             Always(
                 "P5",
-                "The reported free count is the length of the queue, and usage is 1 - free / allocatable, within 0 and 1.",
+                "The reported free count is the length of the queue; usage is 1 - free / allocatable, within 0 and 1.",
                 self.counters_count,
                 ("queues", "free", "usage"),
             ),
@@ -76,15 +76,15 @@ class PoolProperties:
             ),
             Always(
                 "P8",
-                "Blocks are taken from the head; an unidentified block returns to the head and an identified one to the "
-                "tail, in the order given; an unpinned one to the tail; nothing else moves.",
+                "Blocks are taken from the head; an unidentified block returns to the head and an identified one to "
+                "the tail, in the order given; an unpinned one to the tail; nothing else moves.",
                 self.queue_order_follows,
                 ("queues",),
             ),
             Always(
                 "P9",
-                "Every reuse watcher fires exactly once, when its block is taken or the cache is reset, before the block "
-                "loses its entries or gains a reference.",
+                "Every reuse watcher fires exactly once, when its block is taken or the cache is reset, before the "
+                "block loses its entries or gains a reference.",
                 self.watchers_fire_once,
                 ("watchers",),
             ),
@@ -120,8 +120,8 @@ class PoolProperties:
                 expected = 1 if state.refs[block] == 0 else 0
                 if times[block] != expected:
                     return (
-                        f"block {block} has ref_cnt {state.refs[block]} and stands {times[block]} times in the free queue "
-                        f"of pool {pool} ({list(queue)}); expected {expected}"
+                        f"block {block} has ref_cnt {state.refs[block]} and stands {times[block]} times in the free "
+                        f"queue of pool {pool} ({list(queue)}); expected {expected}"
                     )
             foreign = set(queue) - set(self.geometry.blocks_of(pool))
             if foreign:
