@@ -49,6 +49,14 @@ def in_dialect(scope: Any, adapter: Any) -> Any:
     return scope._replace(**getattr(adapter, "dialect", {}))
 
 
+def without_limits(adapter: Any, lifted: Iterable[str]) -> Any:
+    """The same adapter, with these limits no longer in force. Ids that it does not have are passed over: another
+    implementation may do what the first one left out."""
+    gone = set(lifted)
+    adapter.limits = tuple(limit for limit in adapter.limits if limit.id not in gone)
+    return adapter
+
+
 @runtime_checkable
 class Adapter(Protocol):
     """One implementation under test.

@@ -87,7 +87,7 @@ def _repeats(first: Adapter, second: Adapter, model: Model) -> None:
                     raise Irreproducible(
                         f"adapter {first.name!r} does not repeat itself: call {number + 1} of run {run}, "
                         f"{calls[number]!r}, first gave {was[0]} and {was[1]}, then {now[0]} and {now[1]}. State kept "
-                        "over reset() or shared between adapters, clocks, random numbers and set order are the usual causes"
+                        "over reset() or shared between adapters, clocks, random numbers and set order are usual causes"
                     )
 
 

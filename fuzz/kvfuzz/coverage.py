@@ -75,7 +75,7 @@ class Coverage:
         pairs = sum(1 for before, _ in self.pairs if before)
         return (
             f"{len(effective)}/{kinds} actions, {len(self.reached)}/{len(self.situations)} situations, "
-            f"{pairs}/{kinds * kinds} pairs"
+            f"{pairs}/{len(self._kinds) ** 2} pairs"
         )
 
     def to_data(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kvfuzz.adapter import Adapter, in_dialect
+from kvfuzz.adapter import Adapter, Limit, in_dialect
 from kvfuzz.conformance import check_conformance
 from kvfuzz.coverage import Coverage
 from kvfuzz.errors import Irreproducible, KvproofError, UsageError
@@ -36,7 +36,7 @@ from kvfuzz.suites import CONFORMANCE, EXPLORE, MACHINE, STRICT, TRACES, WALK, S
 from kvfuzz.targets import load_target
 from kvfuzz.trace import Trace, read_trace, write_trace
 from kvfuzz.walk import Walk, WalkBudget, WalkProgress
-from kvspec import Model
+from kvspec import Model, Transition
 
 Progress = Callable[[str], None]
 
@@ -52,6 +52,7 @@ class Judge:
         self.traces = traces
         self.search_seconds = search_seconds
         self.symmetry = symmetry
+        self._last_call: type = type(None)
 
     def run(self, suite: Suite, progress: Progress | None = None) -> SuiteResult:
         """Never raises for what the target does; UsageError and interrupts pass through."""
@@ -114,7 +115,7 @@ class Judge:
         if result.failure is not None:
             if adapter is None:
                 return base._replace(
-                    verdict=VIOLATED, detail=result.failure.headline, finding=self._told(level, model, result)
+                    verdict=VIOLATED, detail=result.failure.headline, findings=(self._told(level, model, result),)
                 )
             return self._failed(base, level, model, adapter, result.failure, result.actions, "explore", progress)
         if not result.exhausted:
@@ -130,14 +131,24 @@ class Judge:
         story = table(tell(model, result.actions, result.failure))
         length = len(result.actions)
         return Finding(
-            result.failure.headline, result.failure.fingerprint, "", length, True, "shortest", str(model.scope), story
+            result.failure.headline,
+            type(result.failure.call).__name__,
+            result.failure.fingerprint,
+            "",
+            length,
+            True,
+            "shortest",
+            str(model.scope),
+            story,
         )
 
     def _walk(self, suite: Suite, progress: Progress) -> SuiteResult:
         adapter = self._adapter()
         return self._walk_with(adapter, suite, progress)
 
-    def _walk_with(self, adapter: Adapter, suite: Suite, progress: Progress) -> SuiteResult:
+    def _walk_with(
+        self, adapter: Adapter, suite: Suite, progress: Progress, lifted: tuple[str, ...] = ()
+    ) -> SuiteResult:
         level, model = self._model(suite, adapter)
         budget = WalkBudget(steps=suite.steps or None, cpu_seconds=suite.seconds, run_length=suite.run_length)
         walk = Walk(
@@ -153,7 +164,8 @@ class Judge:
         base = self._stepped(suite, model, result.coverage, f"{result.steps:,} steps in {result.runs:,} runs")
         if result.failure is not None:
             origin = f"walk, seed {self.seed}, run {result.run}"
-            return self._failed(base, level, model, adapter, result.failure, result.actions, origin, progress)
+            self._last_call = type(result.failure.call)
+            return self._failed(base, level, model, adapter, result.failure, result.actions, origin, progress, lifted)
         return base
 
     def _stepped(self, suite: Suite, model: Model, coverage: Coverage, text: str) -> SuiteResult:
@@ -174,16 +186,31 @@ class Judge:
         )
 
     def _strict(self, suite: Suite, progress: Progress) -> SuiteResult:
-        """Walk with one limit lifted. Missing coverage is no concern here, only what the limit hides."""
+        """Walk with one limit lifted, again and again, each time with the operations left out that have shown what it
+        hides. Missing coverage is no concern here."""
         adapter = self._adapter()
         lifted = next(limit for limit in adapter.limits if limit.id == suite.limit)
-        adapter.limits = tuple(limit for limit in adapter.limits if limit.id != suite.limit)
-        result = self._walk_with(adapter, suite, progress)
-        if result.verdict in (HOLDS, INCONCLUSIVE):
-            return result._replace(
-                verdict=HOLDS, detail=f"nothing behind this limit in {result.steps:,} steps", missing=()
-            )
-        return result._replace(detail=f"{lifted.sentence} {result.detail}")
+        others = tuple(limit for limit in adapter.limits if limit.id != suite.limit)
+        findings: dict[type, Finding] = {}
+        steps = 0
+        while True:
+            known = tuple(findings)
+            adapter.limits = (*others, lifted._replace(excludes=_only(lifted, known)))
+            result = self._walk_with(adapter, suite, progress, lifted=(suite.limit,))
+            steps += result.steps or 0
+            found = result.findings
+            call = self._last_call
+            if not found or call in findings:
+                break
+            findings[call] = found[0]
+        told = f"{lifted.sentence} {len(findings)} operations show it" if findings else "Nothing is behind this limit"
+        return result._replace(
+            verdict=VIOLATED if findings else HOLDS,
+            detail=f"{told}, in {steps:,} steps",
+            steps=steps,
+            missing=(),
+            findings=tuple(findings.values()),
+        )
 
     def _machine(self, suite: Suite, progress: Progress) -> SuiteResult:
         # Imported here: Hypothesis takes longer to import than a small suite to run.
@@ -235,10 +262,19 @@ class Judge:
         actions: tuple[Any, ...],
         origin: str,
         progress: Progress,
+        lifted: tuple[str, ...] = (),
     ) -> SuiteResult:
         confirm(model, adapter, actions, failure)
         trace = Trace(
-            level, self.target, model.scope, tuple(actions), failure.fingerprint, failure.headline, origin, False
+            level,
+            self.target,
+            model.scope,
+            tuple(actions),
+            failure.fingerprint,
+            failure.headline,
+            origin,
+            proved=False,
+            lifted=lifted,
         )
         raw = write_trace(trace, failure)
         progress(f"{failure.headline}; minimising {len(actions)} operations")
@@ -249,8 +285,13 @@ class Judge:
         if path != raw:
             raw.unlink(missing_ok=True)
         return base._replace(
-            verdict=small.failure.verdict, detail=small.failure.headline, finding=finding_of(small, path)
+            verdict=small.failure.verdict, detail=small.failure.headline, findings=(finding_of(small, path),)
         )
+
+
+def _only(limit: Limit, known: tuple[type, ...]) -> Callable[[Any, Any, tuple[Transition, ...]], bool]:
+    """The limit, for calls of the types that have shown already what is behind it."""
+    return lambda state, call, allowed: isinstance(call, known) and limit.excludes(state, call, allowed)
 
 
 def _done(suite: Suite, progress: WalkProgress) -> str:

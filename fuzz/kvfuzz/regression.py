@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from kvfuzz.adapter import without_limits
 from kvfuzz.levels import level_named
 from kvfuzz.replay import run
 from kvfuzz.story import table, tell
@@ -16,13 +17,14 @@ from kvfuzz.trace import Trace
 TARGET_VARIABLE = "KVPROOF_TARGET"
 
 
-def check_actions(level: str, target: str, scope: Any, actions: Sequence[Any]) -> None:
+def check_actions(level: str, target: str, scope: Any, actions: Sequence[Any], lifted: Sequence[str] = ()) -> None:
     """Run the actions on the target in lockstep with the specification.
 
-    Raises AssertionError with the story of the run when they differ or a property breaks. The environment variable
-    KVPROOF_TARGET replaces the target, so that one file can judge another implementation.
+    `lifted` are limits of the target that do not apply. Raises AssertionError with the story of the run when they differ
+    or a property breaks. The environment variable KVPROOF_TARGET replaces the target, so that one file can judge another
+    implementation.
     """
-    adapter = load_target(os.environ.get(TARGET_VARIABLE) or target)
+    adapter = without_limits(load_target(os.environ.get(TARGET_VARIABLE) or target), lifted)
     model = level_named(level).make_model(scope)
     failure, _ = run(model, adapter, actions)
     if failure is not None:
@@ -54,6 +56,7 @@ def pytest_file(trace: Trace, name: str = "") -> str:
         "        actions=[",
         *printed,
         "        ],",
+        *([f"        lifted={trace.lifted!r},"] if trace.lifted else []),
         "    )",
     ]
     return "\n".join(lines) + "\n"

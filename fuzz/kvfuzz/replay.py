@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from kvfuzz.adapter import Adapter
+from kvfuzz.adapter import Adapter, without_limits
 from kvfuzz.errors import Irreproducible
 from kvfuzz.lockstep import Failure, Lockstep
 from kvfuzz.trace import Trace
@@ -39,7 +39,7 @@ def run(model: Model, adapter: Adapter, actions: Sequence[Any]) -> tuple[Failure
 
 def replay(trace: Trace, adapter: Adapter) -> Replayed:
     """Run the trace; a trace without a recorded failure is reproduced by holding."""
-    failure, executed = run(trace.model, adapter, trace.actions)
+    failure, executed = run(trace.model, without_limits(adapter, trace.lifted), trace.actions)
     if failure is None:
         return Replayed(FIXED if trace.fingerprint else REPRODUCED, None, executed)
     same = failure.fingerprint == trace.fingerprint

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from kvfuzz.adapter import Limit
 from kvfuzz.gate import Event, overall
-from kvfuzz.result import HOLDS, INCONCLUSIVE, SuiteResult
+from kvfuzz.result import HOLDS, INCONCLUSIVE, Finding, SuiteResult
 from kvfuzz.trace import kvproof_version
 
 _QUIET_SECONDS = 15.0
@@ -75,9 +75,10 @@ class TerminalReport:
         self._last = time.monotonic()
         mark = _MARKS.get(result.verdict, "FAIL")
         self.line(f"  {mark} {result.suite:<22} {result.detail} ({result.cpu_seconds:.1f} CPU s)")
-        finding = result.finding
-        if finding is None:
-            return
+        for finding in result.findings:
+            self._finding(finding)
+
+    def _finding(self, finding: Finding) -> None:
         for row in finding.story.splitlines():
             self.line(f"       {row}")
         self.line(f"       {finding.minimal} ({finding.scope})")

@@ -14,9 +14,11 @@ EXIT_CODES = {HOLDS: 0, VIOLATED: 1, "diverged": 1, ERROR: 2, IRREPRODUCIBLE: 3,
 
 
 class Finding(NamedTuple):
-    """A failure as it is reported. story: the numbered steps as text. verdict of the minimisation in `minimal`."""
+    """A failure as it is reported. call: the operation that failed. minimal: verdict of the minimisation. story: the
+    numbered steps as text."""
 
     headline: str
+    call: str
     fingerprint: str
     trace: str
     trace_length: int
@@ -41,13 +43,14 @@ class SuiteResult(NamedTuple):
     steps: int | None = None
     coverage: dict[str, Any] | None = None
     missing: tuple[str, ...] = ()
-    finding: Finding | None = None
+    findings: tuple[Finding, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
-        """For JSON: the finding's keys at top level, nothing that does not apply."""
-        data = {key: value for key, value in self._asdict().items() if value not in (None, ()) and key != "finding"}
-        if self.finding is not None:
-            data |= self.finding._asdict()
+        """For JSON: the first finding's keys at top level, all of them as a list, nothing that does not apply."""
+        data = {key: value for key, value in self._asdict().items() if value not in (None, ()) and key != "findings"}
+        if self.findings:
+            data |= self.findings[0]._asdict()
+            data["findings"] = [finding._asdict() for finding in self.findings]
         return data
 
 
@@ -71,6 +74,7 @@ def finding_of(small: Minimised, path: Path) -> Finding:
     story = table(tell(small.model, small.actions, small.failure))
     return Finding(
         small.failure.headline,
+        type(small.failure.call).__name__,
         small.failure.fingerprint,
         str(path),
         len(small.actions),

@@ -127,5 +127,5 @@ def strict_suites(limits: list[str]) -> tuple[Suite, ...]:
     suites = []
     for limit in limits:
         scope = _UNCACHED if "caching disabled" in limit else _ROOMY
-        suites.append(Suite(f"strict/{limit}", STRICT, "pool", scope, steps=60_000, limit=limit))
+        suites.append(Suite(f"strict/{limit}", STRICT, "pool", scope, steps=25_000, limit=limit))
     return tuple(suites)

@@ -28,7 +28,8 @@ FOLDER = Path(".kvproof") / "traces"
 
 class Trace(NamedTuple):
     """target: as given on the command line. fingerprint, headline: of the failure when it was found, "" if none.
-    origin: driver, seed and run. proved: whether no shorter trace exists at this scope."""
+    origin: driver, seed and run. proved: whether no shorter trace exists at this scope. lifted: ids of the target's
+    limits that were not in force when it was found."""
 
     level: Level
     target: str
@@ -38,6 +39,7 @@ class Trace(NamedTuple):
     headline: str = ""
     origin: str = ""
     proved: bool = False
+    lifted: tuple[str, ...] = ()
 
     @property
     def model(self) -> Model:
@@ -83,6 +85,7 @@ def to_itf(trace: Trace, failure: Failure | None = None) -> dict[str, Any]:
                 "headline": trace.headline,
                 "origin": trace.origin,
                 "proved_minimal": trace.proved,
+                "lifted": list(trace.lifted),
             },
         },
         "vars": ["action", "outcome", *model.describe(model.initial())],
@@ -148,8 +151,8 @@ def from_itf(data: Any, name: str) -> Trace:
     schema = meta.get("schema")
     if not isinstance(schema, int) or schema > SCHEMA:
         raise TraceError(
-            f"{name} has trace schema {schema!r}, this kvproof {kvproof_version()} reads up to {SCHEMA}: it was written "
-            f"by kvproof {meta.get('version', 'unknown')}; update kvproof"
+            f"{name} has trace schema {schema!r}, this kvproof {kvproof_version()} reads up to {SCHEMA}: it was "
+            f"written by kvproof {meta.get('version', 'unknown')}; update kvproof"
         )
     try:
         level = level_named(meta["level"])
@@ -164,6 +167,7 @@ def from_itf(data: Any, name: str) -> Trace:
             str(meta.get("headline", "")),
             str(meta.get("origin", "")),
             bool(meta.get("proved_minimal", False)),
+            tuple(meta.get("lifted", ())),
         )
     except TraceError:
         raise

@@ -255,13 +255,15 @@ class BlockPoolAdapter:
 
     def _cache_partial_block(self, call: call_types.CachePartialBlock) -> Outcome:
         assert self._scope is not None
+        # Asked for by keyword only where it is wanted: earlier versions do not have it.
+        more = {"replace_existing_hashes": True} if call.replace else {}
         key = self.pools[call.pool].cache_partial_block(
             self._requests[call.prefix],
             self.blocks[call.block],
             call.boundary * HASH_BLOCK_SIZE,
             call.group,
             self._scope.spans[call.group] * HASH_BLOCK_SIZE,
-            replace_existing_hashes=call.replace,
+            **more,
         )
         return _DONE if key is None else Outcome("done", (self._by_key.get(key, -1),))
 

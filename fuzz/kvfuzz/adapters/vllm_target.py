@@ -7,6 +7,7 @@ change.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from kvfuzz.adapter import Limit, does_not_refuse, lacks
 from kvfuzz.adapters.block_pool import HASH_BLOCK_SIZE, BlockPoolAdapter
 from kvfuzz.adapters.vllm_tree import load_tree
 from kvspec import Transition
-from kvspec.pool import calls
+from kvspec.pool import Geometry, PoolScope, calls
 from kvspec.pool import transitions as reasons
 
 _METHODS: dict[str, tuple[tuple[type, ...], tuple[str, ...]]] = {
@@ -33,6 +34,18 @@ def _second_watcher(state: Any, call: Any, _allowed: tuple[Transition, ...]) -> 
     return isinstance(call, calls.UnpinBlocks) and any(
         block >= 0 and state.watchers[block] + call.blocks.count(block) > 1 for block in call.blocks
     )
+
+
+def _is_masked(_state: Any, call: Any, _allowed: tuple[Transition, ...]) -> bool:
+    return isinstance(call, calls.CacheFullBlocks) and call.skip != 0
+
+
+def _is_promotion(state: Any, call: Any, _allowed: tuple[Transition, ...]) -> bool:
+    return isinstance(call, calls.CacheFullBlocks) and any(block >= 0 and state.entries[block] for block in call.blocks)
+
+
+def _is_replacement(_state: Any, call: Any, _allowed: tuple[Transition, ...]) -> bool:
+    return isinstance(call, calls.CachePartialBlock) and call.replace
 
 
 UNCHECKED: tuple[Limit, ...] = (
@@ -60,27 +73,67 @@ class VllmFamily:
     def __init__(self, path: Path | None, strict: bool = False) -> None:
         self.upstream = load_tree(path)
         self.name = f"vllm {self.upstream.version}"
-        missing = [
-            lacks(call_types, method, f"vLLM {self.upstream.version} has no BlockPool.{method}.", excuses)
-            for method, (call_types, excuses) in _METHODS.items()
-            if method not in self.upstream.methods
-        ]
-        if "block_mask" not in self.upstream.cache_full_parameters:
-            missing.append(
-                Limit(
-                    "lacks: block_mask",
-                    f"cache_full_blocks of vLLM {self.upstream.version} takes no mask.",
-                    lambda _state, call, _allowed: isinstance(call, calls.CacheFullBlocks) and call.skip != 0,
-                    ("S21",),
-                )
-            )
-        self.limits: tuple[Limit, ...] = (*missing, *(() if strict else UNCHECKED))
-        self.dialect = {} if self._releases_to_head() else {"lifo": False}
+        self.limits: tuple[Limit, ...] = (*self._missing(), *(() if strict else UNCHECKED))
+        self.dialect: dict[str, Any] = {}
+        if not self._releases_to_head():
+            self.dialect["lifo"] = False
+        if not self._names_blocks_by_closing_hash():
+            self.dialect["spans"] = (1,)
+        self.scope = PoolScope()  # the one in use; two of the limits depend on it
         self._kinds = {
             self.upstream.BlockStored: "stored",
             self.upstream.BlockRemoved: "removed",
             self.upstream.AllBlocksCleared: "cleared",
         }
+
+    def _missing(self) -> Iterator[Limit]:
+        """What this version's interface lacks, found by looking at it."""
+        version = self.upstream.version
+        for method, (call_types, excuses) in _METHODS.items():
+            if method not in self.upstream.methods:
+                yield lacks(call_types, method, f"vLLM {version} has no BlockPool.{method}.", excuses)
+        if "block_mask" not in self.upstream.cache_full_parameters:
+            sentence = f"cache_full_blocks of vLLM {version} takes no mask."
+            yield Limit("lacks: block_mask", sentence, _is_masked, ("S21",))
+        if not hasattr(self.upstream.KVCacheBlock(0), "pool"):
+            sentence = f"Blocks of vLLM {version} do not know their pool: a release names blocks of one pool only."
+            yield Limit("lacks: release across pools", sentence, self._is_across_pools, ("S9",))
+        partial = getattr(self.upstream.BlockPool, "cache_partial_block", None)
+        if partial is None:
+            yield Limit("lacks: promotion", f"vLLM {version} promotes no entries.", _is_promotion, ("S18",))
+        elif "replace_existing_hashes" not in inspect.signature(partial).parameters:
+            sentence = f"cache_partial_block of vLLM {version} replaces no entries."
+            yield Limit("lacks: replace_existing_hashes", sentence, _is_replacement)
+        if partial is not None and not self._takes_partial_entry_at_block_end():
+            sentence = f"cache_partial_block of vLLM {version} takes no boundary at the end of a block."
+            yield Limit("lacks: partial entry at block end", sentence, self._is_at_block_end)
+
+    def _is_at_block_end(self, _state: Any, call: Any, _allowed: tuple[Transition, ...]) -> bool:
+        if not isinstance(call, calls.CachePartialBlock) or call.replace:
+            return False
+        return call.boundary % self.scope.spans[call.group] == 0
+
+    def _is_across_pools(self, _state: Any, call: Any, _allowed: tuple[Transition, ...]) -> bool:
+        if not isinstance(call, calls.FreeBlocks) or len(self.scope.blocks) == 1:
+            return False
+        owner = Geometry.of(self.scope).owner
+        return any(block >= 0 and owner[block] != call.pool for block in call.blocks)
+
+    def _takes_partial_entry_at_block_end(self) -> bool:
+        pool = self.upstream.make_pool(3, True, HASH_BLOCK_SIZE, False)
+        (block,) = pool.get_new_blocks(1)
+        request = self.upstream.make_request(range(HASH_BLOCK_SIZE), HASH_BLOCK_SIZE)
+        try:
+            pool.cache_partial_block(request, block, HASH_BLOCK_SIZE, 0, HASH_BLOCK_SIZE)
+        except AssertionError:
+            return False
+        return True
+
+    def _names_blocks_by_closing_hash(self) -> bool:
+        """Whether a block that spans several hash blocks is named by its last hash. Earlier versions join all of
+        them, or know one block size only; there, one hash block a block is all that is checked."""
+        view = getattr(self.upstream.hashing, "BlockHashListWithBlockSize", None)
+        return view is not None and view([b"first", b"last"], 1, 2)[0] == b"last"
 
     def _releases_to_head(self) -> bool:
         """Whether an unidentified block that is released is the next to be taken (since 0.24). Asked of the pool."""
@@ -139,6 +192,12 @@ class VllmFamily:
 
 class VllmAdapter(BlockPoolAdapter):
     """The null block's ref_cnt is not maintained upstream before 0.33, so it is not compared."""
+
+    family: VllmFamily
+
+    def reset(self, scope: PoolScope) -> None:
+        self.family.scope = scope
+        super().reset(scope)
 
     def observe(self) -> Any:
         shown = super().observe()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from kvfuzz.adapter import without_limits
 from kvfuzz.commands.options import json_option, write_json
 from kvfuzz.config import read_config
 from kvfuzz.minimise import Minimiser
@@ -30,7 +31,7 @@ def command(trace: Path, target: str | None, seconds: float | None, output: Path
     """Shrink TRACE to a minimal one that fails for the same reason."""
     stored = read_trace(trace)
     name = target or stored.target
-    adapter = load_target(name)
+    adapter = without_limits(load_target(name), stored.lifted)
     watched = sys.stderr.isatty()
     small = Minimiser(
         stored.level, adapter, read_config().search_seconds if seconds is None else seconds, _say if watched else None
