@@ -52,11 +52,17 @@ class Failure(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """Equal for failures that have the same cause as far as can be told: the first broken property, else what
-        was called and what differed. Minimisation keeps it."""
+        was called and what differed."""
         if self.broken:
             return self.broken[0][0]
         fields = "+".join(difference.field for difference in self.differences) or "outcome"
         return f"{type(self.call).__name__}:{fields}"
+
+    def is_akin(self, other: Failure) -> bool:
+        """Whether the two may well have one cause: a broken property in common, or the same fingerprint. One fault
+        breaks one set of properties in one run and another in the next, with a common core."""
+        ours, theirs = {name for name, _ in self.broken}, {name for name, _ in other.broken}
+        return bool(ours & theirs) if ours and theirs else self.fingerprint == other.fingerprint
 
     @property
     def headline(self) -> str:

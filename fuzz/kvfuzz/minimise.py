@@ -4,7 +4,7 @@ Four passes. Deletion by delta debugging, then of single actions and of pairs; l
 scope; at last breadth-first searches for anything shorter, in scopes from the smallest upwards, which either find it
 or prove that there is nothing: deletion alone cannot leave a local minimum. The proof covers the actions that an
 exploration of the scope tries (the level's `every`), not longer lists of blocks that only a walk makes. A candidate
-counts only if it fails for the same reason (`Failure.fingerprint`), so a trace never slides into another fault.
+counts only if it fails for the same reason (`Failure.is_akin`), so a trace never slides into another fault.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ class Minimiser:
         self._search_seconds = search_seconds
         self._progress = progress or (lambda _text: None)
         self._replays = 0
-        self._fingerprint = ""
+        self._original: Failure | None = None
 
-    def minimise(self, model: Model, actions: Sequence[Any], wanted: str | None = None) -> Minimised | None:
-        """The shortest trace found, or None when `actions` does not fail here. `wanted` asks for a fingerprint."""
+    def minimise(self, model: Model, actions: Sequence[Any]) -> Minimised | None:
+        """The shortest trace found, or None when `actions` does not fail here."""
         found = self._replay(model, list(actions))
-        if found is None or (wanted is not None and found[0].fingerprint != wanted):
+        if found is None:
             return None
         failure, kept = found
-        self._fingerprint = failure.fingerprint
+        self._original = failure
         failure, kept = self._reduce(model, failure, kept)
         model, failure, kept = self._lower_scope(model, failure, kept)
         failure, kept = self._reduce(model, failure, kept)
@@ -87,7 +87,12 @@ class Minimiser:
 
     def _same(self, model: Model, actions: list[Any]) -> tuple[Failure, list[Any]] | None:
         found = self._replay(model, actions)
-        return found if found is not None and found[0].fingerprint == self._fingerprint else None
+        return found if found is not None and self._is_wanted(found[0]) else None
+
+    def _is_wanted(self, failure: Failure) -> bool:
+        """Compared with the first failure, not with the last, so that many small steps do not lead elsewhere."""
+        assert self._original is not None
+        return failure.is_akin(self._original)
 
     def _reduce(self, model: Model, failure: Failure, actions: list[Any]) -> tuple[Failure, list[Any]]:
         """Deletion and lowering until neither helps."""
@@ -166,7 +171,7 @@ class Minimiser:
                 rung,
                 self._adapter,
                 budget=ExploreBudget(depth=len(actions) - 1, cpu_seconds=left),
-                accept=lambda found: found.fingerprint == self._fingerprint,
+                accept=self._is_wanted,
             ).run()
             confirmed = self._same(rung, list(result.actions)) if result.failure is not None else None
             if confirmed is not None:

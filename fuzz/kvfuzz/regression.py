@@ -20,9 +20,9 @@ TARGET_VARIABLE = "KVPROOF_TARGET"
 def check_actions(level: str, target: str, scope: Any, actions: Sequence[Any], lifted: Sequence[str] = ()) -> None:
     """Run the actions on the target in lockstep with the specification.
 
-    `lifted` are limits of the target that do not apply. Raises AssertionError with the story of the run when they differ
-    or a property breaks. The environment variable KVPROOF_TARGET replaces the target, so that one file can judge another
-    implementation.
+    `lifted` are limits of the target that do not apply. Raises AssertionError with the story of the run when they
+    differ or a property breaks. The environment variable KVPROOF_TARGET replaces the target, so that one file can judge
+    another implementation.
     """
     adapter = without_limits(load_target(os.environ.get(TARGET_VARIABLE) or target), lifted)
     model = level_named(level).make_model(scope)

@@ -45,6 +45,7 @@ _TWO_POOLS = PoolScope(blocks=(3, 2), holders=2, prefixes=2, depth=2, hold=4, wa
 _UNCACHED = PoolScope(blocks=(4,), holders=2, prefixes=1, hold=3, watchers=1, caching=False)
 
 DEFAULT_WALK_SCOPE = _ROOMY
+DEFAULT_MACHINE_SCOPE = _SMALL  # few examples must collide often
 
 _EXPLORED: dict[str, PoolScope] = {
     "base": PoolScope(blocks=(4,)),

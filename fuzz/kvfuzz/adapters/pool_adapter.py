@@ -10,7 +10,7 @@ Not checked through this interface: releases across several pools, masks of a wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from kvfuzz.adapter import Limit, in_dialect, lacks
@@ -39,7 +39,7 @@ _OPERATIONS: dict[str, tuple[type, tuple[str, ...]]] = {
     "unpin_blocks": (calls.UnpinBlocks, ("S13", "S14", "S15", "S16", "S17", "unpin")),
 }
 _REQUIRED = ("build", "get_new_blocks", "free_blocks")
-_WITHOUT_A_WORD_FOR = (reasons.MASK_LENGTH, reasons.BAD_BOUNDARY, reasons.REPEATED_BLOCK)
+_UNTOLD = (reasons.MASK_LENGTH, reasons.BAD_BOUNDARY, reasons.REPEATED_BLOCK)
 
 
 def _named_blocks(call: Any) -> tuple[int, ...]:
@@ -86,16 +86,17 @@ class PoolAdapter:
         if "cache_full_blocks" in absent and "cache_partial_block" in absent:
             self.dialect["caching"] = False
         self._scope: PoolScope | None = None
+        self._names = Identities(1, 1, 1)
         self._fired: list[Effect] = []
         self._by_type: dict[type, Callable[[Any], Outcome]] = {
             calls.GetNewBlocks: self._get_new_blocks,
-            calls.TouchBlocks: lambda call: _done(self.touch(self._own(call.blocks))),
-            calls.FreeBlocks: lambda call: _done(self.free_blocks(self._own(call.blocks))),
-            calls.UnpinBlocks: lambda call: _done(self.unpin_blocks(self._own(call.blocks), self._on_reuse)),
+            calls.TouchBlocks: lambda call: _done(self.touch, self._own(call.blocks)),
+            calls.FreeBlocks: lambda call: _done(self.free_blocks, self._own(call.blocks)),
+            calls.UnpinBlocks: lambda call: _done(self.unpin_blocks, self._own(call.blocks), self._on_reuse),
             calls.CacheFullBlocks: self._cache_full,
             calls.CachePartialBlock: self._cache_partial,
-            calls.MoveBlockHashes: lambda call: _done(self.move_block_hashes(*self._own((call.src, call.dst)))),
-            calls.EvictBlocks: lambda call: _done(self.evict_blocks(self._own(call.ids))),
+            calls.MoveBlockHashes: lambda call: _done(self.move_block_hashes, *self._own((call.src, call.dst))),
+            calls.EvictBlocks: lambda call: _done(self.evict_blocks, self._own(call.ids)),
             calls.ResetPrefixCache: lambda _: Outcome("true" if self.reset_prefix_cache() else "false"),
             calls.WriteBlock: self._write,
             calls.GetCachedBlock: lambda call: self._find(call, keep=False),
@@ -124,7 +125,7 @@ class PoolAdapter:
         """Any block that carries the identity. Asked once for each group of a lookup."""
         raise NotImplementedError
 
-    def cache_full_blocks(self, identities: Mapping[int, Identity]) -> None:
+    def cache_full_blocks(self, identities: dict[int, Identity]) -> None:
         """Give each block its identity, all or none. Null and masked blocks are left out before."""
         raise NotImplementedError
 
@@ -244,8 +245,10 @@ class PoolAdapter:
             limits.append(Limit("lacks: promotion", sentence, self._is_promotion))
         if not self.has_null_block:
             limits.append(Limit("lacks: null block", f"{self.name} has no null block.", self._names_null))
-        said = f"A key says all that {self.name} is told: no mask, no list with repeats, no end of the prefix."
-        limits.append(Limit("lacks: masks and lengths", said, _is_without_word))
+        said = (
+            f"Keys say all that {self.name} is told: no request, no mask, no list with repeats, no end of the prefix."
+        )
+        limits.append(Limit("lacks: requests and masks", said, self._is_untold))
         limits.append(lacks((calls.EmitCachedBlockEvents,), "announce", "Nothing is announced again.", ("announce",)))
         one = f"{self.name} is one pool; nothing is asked of a second one."
         limits.append(Limit("lacks: several pools", one, self._is_elsewhere, ("S9",)))
@@ -257,6 +260,13 @@ class PoolAdapter:
             and allowed[0].outcome.label == "done"
             and any(state.entries[block] for block in call.blocks)
         )
+
+    def _is_untold(self, state: Any, call: Any, allowed: tuple[Transition, ...]) -> bool:
+        """A shared boundary has one key, so a request of prefix 1 that goes back to it looks like one of prefix 0."""
+        shared, goes_back = self._names.shared, False
+        if isinstance(call, calls.CachePartialBlock) and call.block >= 0 and call.boundary <= shared:
+            goes_back = any(self._names.unpack(carried).boundary > shared for carried in state.entries[call.block])
+        return goes_back or any(transition.outcome.reason in _UNTOLD for transition in allowed)
 
     def _names_null(self, _state: Any, call: Any, _allowed: tuple[Transition, ...]) -> bool:
         return 0 in _named_blocks(call) and not isinstance(call, calls.CacheFullBlocks)
@@ -282,8 +292,8 @@ class PoolAdapter:
         for method, shown in (("ref_counts", self.ref_counts()), ("identities", self.identities())):
             if shown is not None and len(shown) != expected:
                 raise TargetError(
-                    f"{self.name}: {method}() shows {len(shown)} blocks; expected {expected}, one for each block from 0 "
-                    f"to {expected - 1}. has_null_block is {self.has_null_block}"
+                    f"{self.name}: {method}() shows {len(shown)} blocks; expected {expected}, numbers 0 to "
+                    f"{expected - 1}. Correct build, or has_null_block (now {self.has_null_block})"
                 )
 
     # Numbers: here 0 is null and 1 to N are allocatable ------------------------------------------------------------
@@ -335,7 +345,7 @@ class PoolAdapter:
             for i, (block, own) in enumerate(zip(call.blocks, self._own(call.blocks), strict=True))
             if block != 0 and not (call.skip > 0 and call.skip >> i & 1)
         }
-        return _done(self.cache_full_blocks(registered))
+        return _done(self.cache_full_blocks, registered)
 
     def _cache_partial(self, call: calls.CachePartialBlock) -> Outcome:
         identity = self._identity(call.prefix, call.boundary, call.group)
@@ -366,9 +376,6 @@ class PoolAdapter:
         self._fired.append(("fired_late" if late else "fired", number))
 
 
-def _done(_answer: None) -> Outcome:
+def _done(operation: Callable[..., None], *args: Any) -> Outcome:
+    operation(*args)
     return Outcome("done")
-
-
-def _is_without_word(_state: Any, _call: Any, allowed: tuple[Transition, ...]) -> bool:
-    return any(transition.outcome.reason in _WITHOUT_A_WORD_FOR for transition in allowed)

@@ -23,7 +23,7 @@ from kvfuzz.gate import run_suites
 from kvfuzz.judge import Judge
 from kvfuzz.report import TerminalReport
 from kvfuzz.result import EXIT_CODES
-from kvfuzz.suites import DEFAULT_WALK_SCOPE, MACHINE, WALK, Suite
+from kvfuzz.suites import DEFAULT_MACHINE_SCOPE, DEFAULT_WALK_SCOPE, MACHINE, WALK, Suite
 from kvfuzz.targets import load_target
 
 
@@ -54,7 +54,7 @@ def command(
 ) -> int:
     """Random runs in lockstep with the specification, until something fails or the budget is spent."""
     target = chosen_target(target)
-    scope = scope_from(DEFAULT_WALK_SCOPE, options)
+    scope = scope_from(DEFAULT_WALK_SCOPE if driver == "walk" else DEFAULT_MACHINE_SCOPE, options)
     # A fresh seed each time: fuzzing that repeats itself finds nothing new. It is printed.
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     adapter = load_target(target)
