@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 from .block import KVCacheBlock
 from .errors import InvariantViolation, Violation
@@ -33,24 +34,28 @@ STALE_MENTIONS_MIN = 64
 
 
 class FreeQueue:
-    """Free blocks in eviction order. `num_free_blocks` is maintained, never recounted."""
+    """Free blocks in eviction order.
+
+    `recent` is open to the pool, which takes and puts single blocks at its end without a call, as long as
+    `stale_count`, the number of stale mentions in it, is 0.
+    """
 
     __slots__ = (
+        "_aged_count",
         "_aged_head",
         "_aged_tail",
         "_blocks",
-        "_recent",
-        "_stale_count",
         "_unused_gone",
         "_unused_start",
-        "num_free_blocks",
+        "recent",
+        "stale_count",
     )
 
     def __init__(self, blocks: list[KVCacheBlock]) -> None:
         """Queue every block but the first, which is the null block. `blocks` is kept, not copied."""
         self._blocks = blocks
-        self._recent: list[KVCacheBlock] = []
-        self._stale_count = 0
+        self.recent: list[KVCacheBlock] = []
+        self.stale_count = 0
         self._unused_start = 1
         self._unused_gone: set[int] = set()
         self._aged_head = KVCacheBlock(-1)
@@ -59,7 +64,13 @@ class FreeQueue:
         self._aged_tail.prev_free_block = self._aged_head
         # A walk that runs past the last block meets a count that no queued block has.
         self._aged_tail.ref_cnt = 1
-        self.num_free_blocks = len(blocks) - 1
+        self._aged_count = 0
+
+    @property
+    def num_free_blocks(self) -> int:
+        """Number of free blocks, from the sizes of the lanes."""
+        unused = len(self._blocks) - self._unused_start - len(self._unused_gone)
+        return len(self.recent) - self.stale_count + unused + self._aged_count
 
     # ---- changes; the caller has checked the arguments ----
 
@@ -68,21 +79,14 @@ class FreeQueue:
 
         Looks first and cuts afterwards: a queue that turns out to be corrupted is left as it was found.
         """
-        recent = self._recent
-        if not self._stale_count:
-            if count == 1 and recent:
-                block = recent[-1]
-                if block.ref_cnt:
-                    raise _corrupted(block)
-                self.num_free_blocks -= 1
-                return [recent.pop()]
+        recent = self.recent
+        if not self.stale_count:
             walked = count if count < len(recent) else len(recent)
             taken = recent[len(recent) - walked :]
             taken.reverse()
-            stepped_over = 0
         else:
             taken, walked = self._walk_recent(count)
-            stepped_over = walked - len(taken)
+        stepped_over = walked - len(taken)
         left = count - len(taken)
         from_unused = self._next_unused(left) if left else None
         if from_unused:
@@ -94,20 +98,33 @@ class FreeQueue:
                 raise _corrupted(block)
         if walked:
             del recent[-walked:]
-            self._stale_count -= stepped_over
+            self.stale_count -= stepped_over
         if from_unused:
             self._cut_unused(from_unused[-1].block_id + 1)
         if from_aged:
             self._cut_aged(from_aged)
             taken += from_aged
-        self.num_free_blocks -= count
         return taken
+
+    def take_one_aged(self) -> KVCacheBlock | None:
+        """Remove and return the first block if it is an aged one, else None."""
+        if self.recent or self._unused_start < len(self._blocks) or not self._aged_count:
+            return None
+        head = self._aged_head
+        block = head.next_free_block
+        if block.ref_cnt:
+            raise _corrupted(block)
+        head.next_free_block = after = block.next_free_block
+        after.prev_free_block = head
+        block.prev_free_block = block.next_free_block = None
+        self._aged_count -= 1
+        return block
 
     def _walk_recent(self, count: int) -> tuple[list[KVCacheBlock], int]:
         """The first `count` blocks of the recent lane, fewer if it ends, and how many mentions that takes."""
         found: dict[KVCacheBlock, None] = {}
         walked = 0
-        for block in reversed(self._recent):
+        for block in reversed(self.recent):
             if len(found) == count:
                 break
             walked += 1
@@ -142,12 +159,12 @@ class FreeQueue:
         after.prev_free_block = head
         for block in blocks:
             block.prev_free_block = block.next_free_block = None
+        self._aged_count -= len(blocks)
 
     def push_recent(self, blocks: list[KVCacheBlock]) -> None:
         """Put `blocks` at the head, the first becoming the next to be taken. Consumes the list."""
         blocks.reverse()
-        self._recent += blocks
-        self.num_free_blocks += len(blocks)
+        self.recent += blocks
 
     def push_aged(self, blocks: list[KVCacheBlock]) -> None:
         """Put `blocks` at the tail in the given order."""
@@ -159,7 +176,28 @@ class FreeQueue:
             last = block
         last.next_free_block = tail
         tail.prev_free_block = last
-        self.num_free_blocks += len(blocks)
+        self._aged_count += len(blocks)
+
+    def push_one_aged(self, block: KVCacheBlock) -> None:
+        """Put `block` at the tail."""
+        tail = self._aged_tail
+        last = tail.prev_free_block
+        last.next_free_block = tail.prev_free_block = block
+        block.prev_free_block = last
+        block.next_free_block = tail
+        self._aged_count += 1
+
+    def remove_one(self, block: KVCacheBlock) -> None:
+        """Take one queued block out of turn; it has been given its reference already."""
+        after = block.next_free_block
+        if after is None:
+            self.remove([block])
+            return
+        before = block.prev_free_block
+        before.next_free_block = after
+        after.prev_free_block = before
+        block.prev_free_block = block.next_free_block = None
+        self._aged_count -= 1
 
     def remove(self, blocks: list[KVCacheBlock]) -> None:
         """Take distinct queued `blocks` out of turn; they have been given their references already.
@@ -167,8 +205,9 @@ class FreeQueue:
         The chain of a request lies in the aged lane back to back and in reverse, because its tail was
         released first. The gap that such a run leaves is closed once, when the run ends.
         """
-        self.num_free_blocks -= len(blocks)
-        before = after = None
+        before: KVCacheBlock | Any = None
+        after: KVCacheBlock | Any = None
+        mentions = 0
         for block in blocks:
             if block is before:
                 before = block.prev_free_block
@@ -179,6 +218,7 @@ class FreeQueue:
                 after = block.next_free_block
                 if after is None:
                     before = None
+                    mentions += 1
                     self._leave_mention(block)
                     continue
                 before = block.prev_free_block
@@ -186,7 +226,8 @@ class FreeQueue:
         if before is not None:
             before.next_free_block = after
             after.prev_free_block = before
-        if self._stale_count > STALE_MENTIONS_MIN:
+        self._aged_count -= len(blocks) - mentions
+        if self.stale_count > STALE_MENTIONS_MIN:
             self._rebuild_recent_if_mostly_stale()
 
     def _leave_mention(self, block: KVCacheBlock) -> None:
@@ -194,14 +235,14 @@ class FreeQueue:
         if block_id >= self._unused_start and block_id not in self._unused_gone:
             self._unused_gone.add(block_id)
         else:
-            self._stale_count += 1
+            self.stale_count += 1
 
     def _rebuild_recent_if_mostly_stale(self) -> None:
         # The lane at least halves, so the cost per removal stays constant.
-        if self._stale_count * 2 > len(self._recent):
-            self._recent = list(self._iter_valid_recent())
-            self._recent.reverse()
-            self._stale_count = 0
+        if self.stale_count * 2 > len(self.recent):
+            self.recent = list(self._iter_valid_recent())
+            self.recent.reverse()
+            self.stale_count = 0
 
     # ---- questions ----
 
@@ -238,8 +279,9 @@ class FreeQueue:
 
     def find_violations(self) -> Iterator[Violation]:
         """What is wrong with the lanes themselves: links, stale mentions, blocks queued while referenced."""
-        block = self._aged_head
+        block, linked = self._aged_head, -1
         while block.next_free_block is not None:
+            linked += 1
             after = block.next_free_block
             if after.prev_free_block is not block:
                 yield Violation(
@@ -250,12 +292,14 @@ class FreeQueue:
             block = after
         if block is not self._aged_tail:
             yield Violation("P1", f"the chain of links ends at block {block.block_id}", (block.block_id,))
-        stale = len(self._recent) - sum(1 for _ in self._iter_valid_recent())
-        if stale != self._stale_count:
-            referenced = tuple(sorted({block.block_id for block in self._recent if block.ref_cnt}))
+        elif linked != self._aged_count:
+            yield Violation("P5", f"{self._aged_count} aged blocks are counted, but {linked} are linked")
+        stale = len(self.recent) - sum(1 for _ in self._iter_valid_recent())
+        if stale != self.stale_count:
+            referenced = tuple(sorted({block.block_id for block in self.recent if block.ref_cnt}))
             yield Violation(
                 "P1",
-                f"{stale} mention(s) in the recent lane are out of date, {self._stale_count} are accounted for; "
+                f"{stale} mention(s) in the recent lane are out of date, {self.stale_count} are accounted for; "
                 f"of the blocks mentioned there {referenced} have references",
                 referenced,
             )
@@ -264,10 +308,10 @@ class FreeQueue:
                 yield Violation("P1", f"block {block_id} is queued twice: unused and linked", (block_id,))
 
     def __iter__(self) -> Iterator[KVCacheBlock]:
-        if self._stale_count:
+        if self.stale_count:
             yield from self._iter_valid_recent()
         else:
-            yield from reversed(self._recent)
+            yield from reversed(self.recent)
         blocks, gone = self._blocks, self._unused_gone
         if gone:
             yield from (blocks[i] for i in range(self._unused_start, len(blocks)) if i not in gone)
@@ -277,7 +321,7 @@ class FreeQueue:
 
     def _iter_valid_recent(self) -> Iterator[KVCacheBlock]:
         seen: set[KVCacheBlock] = set()
-        for block in reversed(self._recent):
+        for block in reversed(self.recent):
             if block.ref_cnt == 0 and block.next_free_block is None and block not in seen:
                 seen.add(block)
                 yield block

@@ -13,12 +13,15 @@ from typing import Any
 
 from .block import KVCacheBlock
 from .errors import InvalidArgumentError, NotEnoughBlocksError
-from .membership import check_member, check_not_null
+from .membership import check_member, check_not_null, is_member
 from .pool_books import PoolBooks
 from .release import check_references, sort_by_pool
 from .watchers import ReuseCallback
 
 __all__ = ["References"]
+
+# The interpreter keeps one object for 1, so identity tells it from True and 1.0.
+ONE = 1
 
 
 class References(PoolBooks):
@@ -30,23 +33,34 @@ class References(PoolBooks):
         Before that, their reuse watchers are called and their entries dropped. If a watcher raises, all
         watchers of these blocks have been called, no block is handed out, and the exception propagates.
         """
-        queue = self.free_block_queue
+        queue, watchers = self.free_block_queue, self._watchers.by_block
+        if num_blocks is ONE and not watchers and not self._calling_back and self.metrics_collector is None:
+            # One block at a time is what a decode step asks for, so it does without lists and calls.
+            recent = queue.recent
+            if recent and not queue.stale_count:
+                block = recent[-1]
+                if block.raw_hash is None and block.ref_cnt == 0:
+                    recent.pop()
+                    block.ref_cnt = 1
+                    return [block]
+            elif (aged := queue.take_one_aged()) is not None:
+                if aged.raw_hash is not None:
+                    self._drop_entries((aged,))
+                aged.ref_cnt = 1
+                return [aged]
         if type(num_blocks) is not int or not 0 <= num_blocks <= queue.num_free_blocks:
             _refuse_count(num_blocks, queue.num_free_blocks)
-        if self._calling_back:
-            self._refuse_in_callback("get_new_blocks")
-        if self._watchers.by_block:
+        self._refuse_in_callback("get_new_blocks")
+        if watchers:
             self._fire_watchers(queue.peek(num_blocks))
         taken = queue.take(num_blocks)
         if self.metrics_collector is not None and self.enable_caching:
             self._tell_each("on_block_evicted", taken)
-        cached = []
-        for block in taken:
-            if block.raw_hash is not None:
-                cached.append(block)
-            block.ref_cnt = 1
+        cached = [block for block in taken if block.raw_hash is not None]
         if cached:
             self._drop_entries(cached)
+        for block in taken:
+            block.ref_cnt = 1
         if self.metrics_collector is not None:
             self._tell_each("on_block_allocated", taken)
         return taken
@@ -58,9 +72,8 @@ class References(PoolBooks):
         entries = blocks if type(blocks) is list else list(blocks)
         own, null = self.blocks, self.null_block
         revived: list[KVCacheBlock] = []
-        walk = iter(entries)
         try:
-            for block in walk:
+            for block in entries:
                 if own[block.block_id] is not block:
                     raise LookupError
                 count = block.ref_cnt
@@ -70,16 +83,23 @@ class References(PoolBooks):
                     block.ref_cnt = 1
                     revived.append(block)
         except (LookupError, AttributeError, TypeError):
-            for block in _walked(entries, walk):
-                if block is not null:
-                    block.ref_cnt -= 1
-            for block in entries:
-                check_member("touch", own, block)
-            raise
+            self._refuse_touch(entries)
         if revived:
-            self.free_block_queue.remove(revived)
+            if len(revived) == 1:
+                self.free_block_queue.remove_one(revived[0])
+            else:
+                self.free_block_queue.remove(revived)
         if self.metrics_collector is not None:
             self._tell_each("on_block_accessed", [block for block in entries if block is not null])
+
+    def _refuse_touch(self, entries: Sequence[KVCacheBlock]) -> None:
+        """Count back the entries before the first that is not this pool's, and refuse that one."""
+        for block in entries:
+            if not is_member(self.blocks, block):
+                break
+            if block is not self.null_block:
+                block.ref_cnt -= 1
+        check_member("touch", self.blocks, block)
 
     def is_block_writable(self, block: KVCacheBlock) -> bool:
         """Whether its only holder may write into the block in place (P2)."""

@@ -136,8 +136,9 @@ class VllmFamily:
         return view is not None and view([b"first", b"last"], 1, 2)[0] == b"last"
 
     def _releases_to_head(self) -> bool:
-        """Whether an unidentified block that is released is the next to be taken (since 0.24). Asked of the pool."""
-        pool = self.upstream.make_pool(3, False, HASH_BLOCK_SIZE, False)
+        """Whether an unidentified block that is released is the next to be taken (since 0.24). Asked of a pool with
+        caching on; that one without caching does the same is left to be checked."""
+        pool = self.upstream.make_pool(3, True, HASH_BLOCK_SIZE, False)
         (block,) = pool.get_new_blocks(1)
         pool.free_blocks([block])
         return next(self.queue(pool)) is block
