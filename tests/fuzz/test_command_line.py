@@ -211,7 +211,8 @@ def test_target_that_changes_its_mind_is_not_reproducible(capsys: pytest.Capture
         ('{"name": "something else"}', ["is no kvproof trace", "name"]),
         ('{"#meta": {"kvproof": {"schema": 99, "version": "9.0"}}, "states": []}', ["schema 99", "update kvproof"]),
         (
-            '{"#meta": {"kvproof": {"schema": 1, "level": "pool", "target": "kvpool", "scope": {"block": 1}}}, "states": []}',
+            '{"#meta": {"kvproof": {"schema": 1, "level": "pool", "target": "kvpool", "scope": {"block": 1}}}, '
+            '"states": []}',
             ["unknown fields ['block']"],
         ),
     ],
@@ -273,7 +274,6 @@ def test_interrupted_run_keeps_the_trace_that_it_had_found(
     assert code == 130
     assert ".kvproof/traces" in err
     (kept,) = Path(".kvproof/traces").glob("*.itf.json")
-    monkeypatch.undo()
     assert json.loads(kept.read_text())["#meta"]["kvproof"]["proved_minimal"] is False
 
 

@@ -10,7 +10,7 @@ import click
 from kvfuzz.commands.options import chosen_target, json_option, results_data, seed_option, target_option, write_json
 from kvfuzz.config import read_config
 from kvfuzz.gate import overall, run_suites
-from kvfuzz.judge import Judge
+from kvfuzz.judge import Judge, trace_files
 from kvfuzz.report import TerminalReport
 from kvfuzz.suites import PROFILES, profile_named, strict_suites
 from kvfuzz.targets import load_target
@@ -42,6 +42,9 @@ def command(
     seed = config.seed if seed is None else seed
     workers = workers or config.workers
     adapter = load_target(target)
+    places = traces or config.traces
+    for place in places:  # a misspelt folder must not be found out after minutes
+        trace_files(Path(place))
     suites = [suite for suite in chosen.suites if suite.level == adapter.level]
     if strict:
         suites += strict_suites([limit.id for limit in adapter.limits if not limit.id.startswith(_LACKS)])
@@ -50,9 +53,7 @@ def command(
     try:
         report.header(f"gate {adapter.name}, profile {chosen.name}, seed {seed}, {workers} workers")
         report.limits(adapter.limits)
-        results = run_suites(
-            Judge(target, seed, traces or config.traces, config.search_seconds), suites, workers, report
-        )
+        results = run_suites(Judge(target, seed, places, config.search_seconds), suites, workers, report)
     finally:
         report.close()
     report.verdict(results, target, time.monotonic() - started)
