@@ -241,7 +241,8 @@ class Judge:
                 continue
             progress(f"{file.name}")
             ran += 1
-            replayed = replay(trace, adapter)
+            # In a gate the target's limits are in force, also for a trace that was found without one of them.
+            replayed = replay(trace._replace(lifted=()), adapter)
             if replayed.failure is not None:
                 how = "fails again" if replayed.result != DIVERGED else "fails in a new way"
                 model = trace.model

@@ -308,7 +308,7 @@ class PoolAdapter:
 
     def _theirs(self, blocks: Iterable[int]) -> tuple[int, ...]:
         shift = 0 if self.has_null_block else 1
-        return tuple([block + shift for block in blocks])
+        return tuple([block + shift if block >= 0 else block for block in blocks])
 
     def _identity(self, prefix: int, boundary: int, group: int) -> Identity:
         """As the specification names it: a boundary that all prefixes share belongs to prefix 0."""
