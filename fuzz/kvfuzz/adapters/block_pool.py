@@ -9,7 +9,8 @@ Not checked: contents of events other than hash and group, and the metrics hooks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol
 
 from kvfuzz.adapter import Limit
@@ -66,8 +67,8 @@ class BlockPoolFamily(Protocol):
         """(key, ids of the blocks that lookup knows under it) for the whole index."""
         ...
 
-    def secondary_keys(self, pool: Any, block: Any) -> Iterable[Any]:
-        """Keys that the block carries besides its primary one."""
+    def secondary_keys(self, pool: Any) -> Mapping[int, Iterable[Any]]:
+        """Block id -> keys that the block carries besides its primary one."""
         ...
 
     def touch(self, pool: Any, blocks: Sequence[Any]) -> None:
@@ -293,41 +294,39 @@ class BlockPoolAdapter:
 
     def observe(self) -> PoolObservation:
         """Read through the pool's own structures, from both sides where there are two."""
-        nulls, queues, free, usage = self._geometry.nulls, [], [], []
+        family, by_key = self.family, self._by_key
+        queues, free, usage = [], [], []
+        carried: list[tuple[int, ...]] = []
         lookup: dict[int, list[int]] = {}
-        for start, pool in zip(nulls, self.pools, strict=True):
-            queue: list[int] = []
-            longest = len(pool.blocks) + 1
-            for block in self.family.queue(pool):
-                queue.append(start + block.block_id)
-                if len(queue) > longest:
-                    break
-            queues.append(tuple(queue))
+        for start, pool in zip(self._geometry.nulls, self.pools, strict=True):
+            blocks = pool.blocks
+            # A queue that does not end shows as one that is too long.
+            queue = islice(family.queue(pool), len(blocks) + 1)
+            queues.append(tuple([start + block.block_id for block in queue]))
             free.append(pool.get_num_free_blocks())
             usage.append(pool.get_usage())
-            for key, ids in self.family.index_entries(pool):
-                identity = self._by_key.get(key, -1)
+            keys = [block.block_hash for block in blocks]
+            carried += [() if key is None else (by_key.get(key, -1),) for key in keys]
+            for number, further in family.secondary_keys(pool).items():
+                rest = sorted([by_key.get(key, -1) for key in further], reverse=True)
+                carried[start + number] = (*carried[start + number], *rest)
+            for key, ids in family.index_entries(pool):
+                identity = by_key.get(key, -1)
                 for number in ids:
                     lookup.setdefault(start + number, []).append(identity)
-        self._carried = carried = self._carried_entries()
-        found: tuple[tuple[int, ...], ...] = ((),) * len(self._own)
-        if lookup:
-            # Blocks that lookup knows and no pool owns come last, where the specification has nothing.
-            strays = [number for number in lookup if not 0 <= number < len(found)]
-            rows = [tuple(sorted(lookup.get(number, ()), reverse=True)) for number in (*range(len(found)), *strays)]
-            found = tuple(rows)
-        refs = [block.ref_cnt for block in self._own]
-        return PoolObservation(tuple(queues), tuple(refs), carried, found, tuple(free), tuple(usage))
+        self._carried = tuple(carried)
+        refs = tuple([block.ref_cnt for block in self._own])
+        return PoolObservation(tuple(queues), refs, self._carried, self._found(lookup), tuple(free), tuple(usage))
 
-    def _carried_entries(self) -> tuple[tuple[int, ...], ...]:
-        entries: list[tuple[int, ...]] = []
-        by_key, owner = self._by_key, self._geometry.owner
-        for number, block in enumerate(self._own):
-            key = block.block_hash
-            further = self.family.secondary_keys(self.pools[owner[number]], block)
-            if key is None and not further:
-                entries.append(())
-                continue
-            rest = sorted([by_key.get(other, -1) for other in further], reverse=True)
-            entries.append((*(() if key is None else (by_key.get(key, -1),)), *rest))
-        return tuple(entries)
+    def _found(self, lookup: dict[int, list[int]]) -> tuple[tuple[int, ...], ...]:
+        """Per block, the identities under which the index has it. Blocks that no pool owns come last, where the
+        specification has nothing."""
+        count = len(self._own)
+        if not lookup:
+            return ((),) * count
+        strays = [number for number in lookup if not 0 <= number < count]
+        rows: list[tuple[int, ...]] = []
+        for number in (*range(count), *strays):
+            row = lookup.get(number)
+            rows.append(() if row is None else (row[0],) if len(row) == 1 else tuple(sorted(row, reverse=True)))
+        return tuple(rows)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import kvpool
@@ -68,14 +67,14 @@ class KvpoolFamily:
         return int(event.group_idx)
 
     def queue(self, pool: Any) -> Iterator[Any]:
-        return islice(pool.free_block_queue.iter_blocks_after(None), len(pool.blocks) + 2)
+        return iter(pool.free_block_queue.iter_blocks_after(None))
 
     def index_entries(self, pool: Any) -> Iterable[tuple[Any, Iterable[int]]]:
         for key, blocks in pool.cached_block_hash_to_block.items():
             yield key, [block.block_id for block in blocks]
 
-    def secondary_keys(self, pool: Any, block: Any) -> Iterable[Any]:
-        keys: Iterable[Any] = pool.cached_block_hashes_by_block.get(block.block_id, ())
+    def secondary_keys(self, pool: Any) -> Mapping[int, Iterable[Any]]:
+        keys: Mapping[int, Iterable[Any]] = pool.cached_block_hashes_by_block
         return keys
 
     def touch(self, pool: Any, blocks: Sequence[Any]) -> None:

@@ -8,7 +8,7 @@ change.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,8 +176,8 @@ class VllmFamily:
     def index_entries(self, pool: Any) -> Iterable[tuple[Any, Iterable[int]]]:
         return self.upstream.index_entries(pool).items()
 
-    def secondary_keys(self, pool: Any, block: Any) -> Iterable[Any]:
-        keys: Iterable[Any] = getattr(pool, "cached_block_hashes_by_block", {}).get(block.block_id, ())
+    def secondary_keys(self, pool: Any) -> Mapping[int, Iterable[Any]]:
+        keys: Mapping[int, Iterable[Any]] = getattr(pool, "cached_block_hashes_by_block", {})
         return keys
 
     def touch(self, pool: Any, blocks: Sequence[Any]) -> None:

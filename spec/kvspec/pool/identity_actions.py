@@ -7,7 +7,7 @@ from random import Random
 
 from kvspec.pool import actions as act
 from kvspec.pool.actions import held, null, queued, stranger
-from kvspec.pool.roles import PoolRoles
+from kvspec.pool.roles import PoolRoles, below
 from kvspec.pool.state import PoolState
 
 
@@ -43,26 +43,26 @@ class IdentityActions(PoolRoles):
                 yield act.CacheFull((null(pool), second), prefix, at, group, 0, pool)
 
     def some_cache_full(self, state: PoolState, rng: Random) -> act.CacheFull:
-        group = rng.randrange(self.scope.groups)
+        group = below(rng, self.scope.groups)
         length = self.scope.depth // self.scope.spans[group]
-        holder = rng.randrange(len(state.tables))
+        holder = below(rng, len(state.tables))
         count = len(state.tables[holder])
-        first = rng.randrange(count) if count else 0
+        first = below(rng, count) if count else 0
         # Block i of a table is logical block i more often than not: that is how engines use it, and it makes equal
         # identities on different blocks, and hits, frequent.
-        at = first if rng.random() < 0.7 and first < length else rng.randrange(length + 1)
-        width = 1 + rng.randrange(max(1, min(count - first, length - at)))
+        at = first if rng.random() < 0.7 and first < length else below(rng, length + 1)
+        width = 1 + below(rng, max(1, min(count - first, length - at)))
         refs = [held(holder, first + i) for i in range(width)]
         pool = self.pool_of(state, refs[0]) if count else 0
         skip = 0
         chance = rng.random()
         if chance < 0.08:
-            skip = rng.randrange(1 << width)
+            skip = below(rng, 1 << width)
         elif chance < 0.12:
-            refs[rng.randrange(width)] = null(pool)
+            refs[below(rng, width)] = null(pool)
         elif chance < 0.18 and self.scope.misuse:
             skip, refs[0] = rng.choice(((-1, refs[0]), (0, queued(0, pool)), (0, stranger()), (0, refs[-1])))
-        return act.CacheFull(tuple(refs), rng.randrange(self.scope.prefixes), at, group, skip, pool)
+        return act.CacheFull(tuple(refs), below(rng, self.scope.prefixes), at, group, skip, pool)
 
     def every_cache_partial(self, state: PoolState) -> Iterator[act.CachePartial]:
         roles = self.held_roles(state)
@@ -81,10 +81,10 @@ class IdentityActions(PoolRoles):
     def some_cache_partial(self, state: PoolState, rng: Random) -> act.CachePartial:
         pool = self.some_pool(rng)
         ref = self.some_ref(state, rng, pool)
-        boundary = 1 + rng.randrange(self.scope.depth)
+        boundary = 1 + below(rng, self.scope.depth)
         if self.scope.misuse and rng.random() < 0.04:
             boundary = rng.choice((0, self.scope.depth + 1))
-        prefix, group = rng.randrange(self.scope.prefixes), rng.randrange(self.scope.groups)
+        prefix, group = below(rng, self.scope.prefixes), below(rng, self.scope.groups)
         return act.CachePartial(ref, prefix, boundary, group, rng.random() < 0.25, pool)
 
     def every_move(self, state: PoolState) -> Iterator[act.MoveHashes]:
@@ -124,7 +124,7 @@ class IdentityActions(PoolRoles):
 
     def some_evict(self, state: PoolState, rng: Random) -> act.Evict:
         pool = self.some_pool(rng)
-        refs = tuple(self.some_ref(state, rng, pool) for _ in range(1 + rng.randrange(2)))
+        refs = tuple(self.some_ref(state, rng, pool) for _ in range(1 + below(rng, 2)))
         beyond = rng.choice((1, -1)) if self.scope.misuse and rng.random() < 0.08 else 0
         return act.Evict(refs, beyond, pool)
 
@@ -156,6 +156,6 @@ class IdentityActions(PoolRoles):
                             yield act.Announce(prefix, count, group, pool)
 
     def some_announce(self, state: PoolState, rng: Random) -> act.Announce:
-        group = rng.randrange(self.scope.groups)
-        count = 1 + rng.randrange(max(1, self.scope.depth // self.scope.spans[group]))
-        return act.Announce(rng.randrange(self.scope.prefixes), count, group, self.some_pool(rng))
+        group = below(rng, self.scope.groups)
+        count = 1 + below(rng, max(1, self.scope.depth // self.scope.spans[group]))
+        return act.Announce(below(rng, self.scope.prefixes), count, group, self.some_pool(rng))

@@ -8,7 +8,7 @@ from random import Random
 
 from kvspec.pool import actions as act
 from kvspec.pool.actions import Ref, held, null, queued, stranger
-from kvspec.pool.roles import PoolRoles
+from kvspec.pool.roles import PoolRoles, below
 from kvspec.pool.state import PoolState
 
 _FULLY_LISTED = 3
@@ -29,7 +29,7 @@ class ReferenceActions(PoolRoles):
                 yield act.Allocate(0, -1, pool)
 
     def some_allocate(self, state: PoolState, rng: Random) -> act.Allocate:
-        holder, pool = rng.randrange(len(state.tables)), self.some_pool(rng)
+        holder, pool = below(rng, len(state.tables)), self.some_pool(rng)
         if self.scope.misuse and rng.random() < 0.06:
             return act.Allocate(holder, rng.choice((-1, 0, len(state.queues[pool]) + 1)), pool)
         return act.Allocate(holder, 1 + int(rng.random() ** 2 * self.room(state, holder)), pool)
@@ -58,11 +58,11 @@ class ReferenceActions(PoolRoles):
                 yield act.Touch(0, (queued(0, 1),), 0)
 
     def some_touch(self, state: PoolState, rng: Random) -> act.Touch:
-        holder, pool = rng.randrange(len(state.tables)), self.some_pool(rng)
+        holder, pool = below(rng, len(state.tables)), self.some_pool(rng)
         count = 1 + int(rng.random() ** 2 * self.room(state, holder))
         if rng.random() < 0.3:
             return act.Touch(holder, tuple(self.some_ref(state, rng, pool) for _ in range(count)), pool)
-        start = rng.randrange(len(state.queues[pool]) + 1)
+        start = below(rng, len(state.queues[pool]) + 1)
         refs = [queued(position, pool) for position in range(start, start + count)]
         if rng.random() < 0.5:
             refs.reverse()
@@ -77,7 +77,7 @@ class ReferenceActions(PoolRoles):
                     yield act.Hit(holder, *lookup)
 
     def some_hit(self, state: PoolState, rng: Random) -> act.Hit:
-        return act.Hit(rng.randrange(len(state.tables)), *self.some_lookup(state, rng))
+        return act.Hit(below(rng, len(state.tables)), *self.some_lookup(state, rng))
 
     def every_lookup(self, state: PoolState) -> Iterator[act.Lookup]:
         for pool in self.pools:
@@ -87,8 +87,8 @@ class ReferenceActions(PoolRoles):
 
     def some_lookup(self, state: PoolState, rng: Random) -> act.Lookup:
         return act.Lookup(
-            rng.randrange(self.scope.prefixes),
-            1 + rng.randrange(self.scope.depth),
+            below(rng, self.scope.prefixes),
+            1 + below(rng, self.scope.depth),
             rng.choice(self.group_sets),
             self.some_pool(rng),
         )
@@ -138,7 +138,7 @@ class ReferenceActions(PoolRoles):
             yield act.Unpin(0, (*((held(0, 0),) if state.tables[0] else ()), null()))
 
     def _some_release(self, state: PoolState, rng: Random) -> tuple[int, tuple[Ref, ...]]:
-        holder = rng.randrange(len(state.tables))
+        holder = below(rng, len(state.tables))
         count = len(state.tables[holder])
         shape = rng.random()
         if not count:
@@ -148,14 +148,14 @@ class ReferenceActions(PoolRoles):
         elif shape < 0.45:
             refs = [held(holder, index) for index in range(count)]
         elif shape < 0.6:
-            refs = [held(holder, rng.randrange(count))]
+            refs = [held(holder, below(rng, count))]
         else:
-            refs = [held(holder, index) for index in rng.sample(range(count), 1 + rng.randrange(count))]
+            refs = [held(holder, index) for index in rng.sample(range(count), 1 + below(rng, count))]
         if not refs or (self.scope.misuse and rng.random() < 0.12):
             extra = self.some_ref(state, rng, self.some_pool(rng))
             if extra.is_held and extra.owner != holder:
                 extra = held(holder, 0)
-            refs.insert(rng.randrange(len(refs) + 1), extra)
+            refs.insert(below(rng, len(refs) + 1), extra)
         return holder, tuple(refs)
 
     def some_free(self, state: PoolState, rng: Random) -> act.Free:

@@ -10,6 +10,12 @@ from kvspec.pool.scope import PoolScope
 from kvspec.pool.state import Geometry, PoolState
 
 
+def below(rng: Random, bound: int) -> int:
+    """A number from 0 to bound - 1. Not `randrange`, which takes eight times as long, four times a step; the
+    bias of the product is far below anything that a walk could notice."""
+    return int(rng.random() * bound)
+
+
 class PoolRoles:
     """Roles at one scope. Blocks that several roles name are listed under one of them."""
 
@@ -65,14 +71,14 @@ class PoolRoles:
 
     def some_pool(self, rng: Random) -> int:
         """Any pool."""
-        return rng.randrange(len(self.pools)) if len(self.pools) > 1 else 0
+        return below(rng, len(self.pools)) if len(self.pools) > 1 else 0
 
     def some_ref(self, state: PoolState, rng: Random, pool: int) -> Ref:
         """A held block mostly; a queued one, null or a stranger now and then."""
         chance = rng.random()
         if chance < 0.75:
-            holder = rng.randrange(len(state.tables))
-            return held(holder, rng.randrange(len(state.tables[holder]) or 1))
+            holder = below(rng, len(state.tables))
+            return held(holder, below(rng, len(state.tables[holder]) or 1))
         if chance < 0.93 or not self.scope.misuse:
-            return queued(rng.randrange(len(state.queues[pool]) or 1), pool)
+            return queued(below(rng, len(state.queues[pool]) or 1), pool)
         return null(pool) if chance < 0.98 else stranger()
