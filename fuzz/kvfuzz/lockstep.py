@@ -67,6 +67,8 @@ class Failure(NamedTuple):
     @property
     def headline(self) -> str:
         """One sentence for a report."""
+        if self.shown is not None and self.shown.label == "raised":
+            return f"{type(self.call).__name__} {self.shown}"
         if self.broken:
             name, why = self.broken[0]
             return f"{name} broken: {why}"

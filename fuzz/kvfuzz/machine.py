@@ -23,7 +23,7 @@ from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from kvfuzz.adapter import Adapter
+from kvfuzz.adapter import Adapter, in_dialect
 from kvfuzz.coverage import Coverage
 from kvfuzz.levels import level_named
 from kvfuzz.lockstep import Failure, Lockstep
@@ -57,23 +57,30 @@ class LockstepMachine(RuleBasedStateMachine):
         super().__init_subclass__(**options)
         if not cls.level or cls.scope is None:
             return
+        cls.scope = in_dialect(cls.scope, cls._make_adapter())
         cls._model = level_named(cls.level).make_model(cls.scope)
         for kind in cls._model.actions:
             setattr(cls, kind.name, rule(data=st.data())(_rule_body(kind)))
+        # Hypothesis' explain phase varies a failing run for minutes to comment it; kvproof's story does that at once.
+        cls.TestCase.settings = settings(deadline=None, phases=[phase for phase in Phase if phase is not Phase.explain])
         if any(True for _ in _misuse(cls._model, cls._model.initial())):
             setattr(cls, "misuse", rule(data=st.data())(_misuse_body))  # noqa: B010
 
     def __init__(self) -> None:
         super().__init__()
-        maker: Any = type(self).target
-        adapter = load_target(maker) if isinstance(maker, str) else maker()
-        self.lockstep = Lockstep(self._model, adapter)
+        self.lockstep = Lockstep(self._model, self._make_adapter())
         self.actions: list[Any] = []
         failure = self.lockstep.start()
         if failure is not None:
             raise SpecificationBroken(self._model, [], failure)
         if self.coverage is not None:
             self.coverage.start()
+
+    @classmethod
+    def _make_adapter(cls) -> Adapter:
+        maker: Any = cls.target
+        adapter: Adapter = load_target(maker) if isinstance(maker, str) else maker()
+        return adapter
 
     def step(self, action: Any) -> None:
         """Execute one action on both sides. Raises SpecificationBroken."""

@@ -35,8 +35,9 @@ def check_actions(level: str, target: str, scope: Any, actions: Sequence[Any], l
 def pytest_file(trace: Trace, name: str = "") -> str:
     """The text of a test module. Its names come from the level's vocabulary, its actions print as they are written."""
     test = re.sub(r"\W+", "_", (name or trace.headline or "trace")).strip("_").lower()[:72] or "trace"
+    scope = compact(trace.scope)
     printed = [f"            {action!r}," for action in trace.actions]
-    used = set(re.findall(r"\b([A-Za-z_]\w*)\(", "\n".join([*printed, repr(trace.scope)])))
+    used = set(re.findall(r"\b([A-Za-z_]\w*)\(", "\n".join([*printed, scope])))
     lines = [
         f'"""{trace.headline or "A recorded run"}',
         "",
@@ -52,7 +53,7 @@ def pytest_file(trace: Trace, name: str = "") -> str:
         "    check_actions(",
         f"        level={trace.level.name!r},",
         f"        target={trace.target!r},",
-        f"        scope={trace.scope!r},",
+        f"        scope={scope},",
         "        actions=[",
         *printed,
         "        ],",
@@ -60,3 +61,12 @@ def pytest_file(trace: Trace, name: str = "") -> str:
         "    )",
     ]
     return "\n".join(lines) + "\n"
+
+
+def compact(value: Any) -> str:
+    """A named tuple as a call with only the fields that differ from their defaults."""
+    defaults = value._field_defaults
+    given = [
+        f"{name}={part!r}" for name, part in value._asdict().items() if name not in defaults or part != defaults[name]
+    ]
+    return f"{type(value).__name__}({', '.join(given)})"

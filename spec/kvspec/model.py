@@ -19,7 +19,8 @@ from random import Random
 from typing import Any, NamedTuple, Protocol
 
 Effect = tuple[str, int]
-"""(kind, what): for example ("fired", block id), ("stored", identity), ("removed", identity), ("cleared", pool)."""
+"""(kind, what). At pool level: ("fired", block) and ("fired_late", block) for watchers; ("stored", identity),
+("removed", identity), ("announced", identity) and ("cleared", pool) for published events."""
 
 
 class Outcome(NamedTuple):

@@ -1,7 +1,8 @@
 """Properties as named values: one list serves explorer, fuzzer, prover, report and viewer.
 
 Three kinds. `Always` is judged on every step. `Sometimes` must be reached at least once, else a run proved
-nothing about that situation. `Quiescent` is judged when nothing is held or in flight.
+nothing about that situation. `Quiescent` says what must hold when nothing is held or in flight; its check finds out
+for itself whether that is so, and holds otherwise.
 
 A check is a pure function of one `Step` and returns "" when the property holds, else one sentence that says
 which objects break it and how. It must not assume that any other property holds: it is also run on states
@@ -29,7 +30,8 @@ class Always(NamedTuple):
 
 
 class Quiescent(NamedTuple):
-    """Must hold on every step whose state after it is at rest (nothing held, nothing in flight)."""
+    """Must hold on every step whose state after it is at rest (nothing held, nothing in flight). Its check returns ""
+    for every other step."""
 
     id: str
     sentence: str

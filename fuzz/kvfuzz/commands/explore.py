@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kvfuzz.adapter import Limit, in_dialect
 from kvfuzz.commands.options import (
     chosen_target,
     json_option,
@@ -51,7 +52,10 @@ def command(
     """
     target = chosen_target(target)
     scope = scope_from(level_named(level).default_scope, options)
-    limits = () if target == "spec" else load_target(target).limits
+    limits: tuple[Limit, ...] = ()
+    if target != "spec":
+        adapter = load_target(target)
+        scope, limits = in_dialect(scope, adapter), adapter.limits
     suite = Suite(f"explore/{symmetry}", EXPLORE, level, scope, states=max_states, seconds=seconds)
     report = TerminalReport()
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kvfuzz.adapter import in_dialect
 from kvfuzz.commands.options import (
     chosen_target,
     json_option,
@@ -68,6 +69,7 @@ def command(
         run_length=run_length,
         examples=examples,
     )
+    scope = in_dialect(scope, adapter)
     report = TerminalReport()
     try:
         report.header(f"fuzz {adapter.name}, seed {seed}, {scope}")

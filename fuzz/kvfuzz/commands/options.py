@@ -65,7 +65,8 @@ def scope_options(command: F) -> F:
     for name, text in {
         "caching": "Prefix caching.",
         "events": "Published KV events.",
-        "misuse": "Calls that must be refused.",
+        "lifo": "Unidentified blocks are released to the head of the queue.",
+        "misuse": "Calls that are wrong in themselves.",
     }.items():
         command = click.option(f"--{name}/--no-{name}", default=None, help=text)(command)
     return command

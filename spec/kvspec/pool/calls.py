@@ -186,7 +186,9 @@ class Resolver:
         blocks = self._blocks(state, action.refs)
         if blocks is None or not self._has_pool(action.pool):
             return None
-        if not self._has_room(state, action.holder, sum(b not in self.geometry.nulls for b in blocks)):
+        if not self._has_room(
+            state, action.holder, sum(b != STRANGER and b not in self.geometry.nulls for b in blocks)
+        ):
             return None
         return TouchBlocks(action.holder, blocks, action.pool)
 

@@ -45,7 +45,7 @@ class IdentityActions(PoolRoles):
     def some_cache_full(self, state: PoolState, rng: Random) -> act.CacheFull:
         group = below(rng, self.scope.groups)
         length = self.scope.depth // self.scope.spans[group]
-        holder = below(rng, len(state.tables))
+        holder = self.some_holder(state, rng)
         count = len(state.tables[holder])
         first = below(rng, count) if count else 0
         # Block i of a table is logical block i more often than not: that is how engines use it, and it makes equal
@@ -156,6 +156,10 @@ class IdentityActions(PoolRoles):
                             yield act.Announce(prefix, count, group, pool)
 
     def some_announce(self, state: PoolState, rng: Random) -> act.Announce:
-        group = below(rng, self.scope.groups)
-        count = 1 + below(rng, max(1, self.scope.depth // self.scope.spans[group]))
-        return act.Announce(below(rng, self.scope.prefixes), count, group, self.some_pool(rng))
+        """Up to an identity that is resident, if there is one."""
+        pool = self.some_pool(rng)
+        resident = self.some_resident(state, rng, pool)
+        if resident is None:
+            return act.Announce(below(rng, self.scope.prefixes), 1, below(rng, self.scope.groups), pool)
+        span = self.scope.spans[resident.group]
+        return act.Announce(resident.prefix, max(1, resident.boundary // span), resident.group, pool)

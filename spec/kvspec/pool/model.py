@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from kvspec.model import SKIPPED, Outcome, Transition
 from kvspec.pool.action_table import pool_actions
 from kvspec.pool.calls import Resolver
-from kvspec.pool.properties import PoolProperties
+from kvspec.pool.properties import pool_properties
 from kvspec.pool.scope import PoolScope
 from kvspec.pool.situations import situations
 from kvspec.pool.state import Geometry, ObservedState, PoolObservation, PoolState, initial_state
@@ -29,7 +29,7 @@ class PoolModel:
         self.identities = Identities(scope.prefixes, scope.depth, scope.groups, scope.shared)
         self.actions = pool_actions(scope)
         self.properties = (
-            *PoolProperties(scope, self.geometry, self.identities).always(),
+            *pool_properties(scope, self.geometry, self.identities),
             *situations(scope),
         )
         self.resolve = Resolver(scope, self.geometry, self.identities)
@@ -70,10 +70,6 @@ class PoolModel:
             and (not shown.reason or shown.reason == expected.reason)
         )
 
-    def at_rest(self, state: PoolState) -> bool:
-        """Whether nobody holds anything."""
-        return not any(state.tables)
-
     def describe(self, state: PoolState) -> dict[str, Any]:
         """Plain data: block numbers as they are, identities by name."""
         return {
@@ -83,8 +79,3 @@ class PoolModel:
             "watchers": list(state.watchers),
             "tables": [list(table) for table in state.tables],
         }
-
-
-def as_hashable(state: PoolState) -> Hashable:
-    """The state itself: what `--symmetry none` uses in place of the canonical form."""
-    return state

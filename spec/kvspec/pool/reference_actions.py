@@ -29,10 +29,15 @@ class ReferenceActions(PoolRoles):
                 yield act.Allocate(0, -1, pool)
 
     def some_allocate(self, state: PoolState, rng: Random) -> act.Allocate:
-        holder, pool = below(rng, len(state.tables)), self.some_pool(rng)
+        holder, pool = self._roomy_holder(state, rng), self.some_pool(rng)
         if self.scope.misuse and rng.random() < 0.06:
             return act.Allocate(holder, rng.choice((-1, 0, len(state.queues[pool]) + 1)), pool)
         return act.Allocate(holder, 1 + int(rng.random() ** 2 * self.room(state, holder)), pool)
+
+    def _roomy_holder(self, state: PoolState, rng: Random) -> int:
+        """Any holder; mostly, where there is a choice, one that can hold more."""
+        holder = below(rng, len(state.tables))
+        return holder if self.room(state, holder) else below(rng, len(state.tables))
 
     def every_touch(self, state: PoolState) -> Iterator[act.Touch]:
         roles = self.held_roles(state)
@@ -58,11 +63,12 @@ class ReferenceActions(PoolRoles):
                 yield act.Touch(0, (queued(0, 1),), 0)
 
     def some_touch(self, state: PoolState, rng: Random) -> act.Touch:
-        holder, pool = below(rng, len(state.tables)), self.some_pool(rng)
+        holder, pool = self._roomy_holder(state, rng), self.some_pool(rng)
         count = 1 + int(rng.random() ** 2 * self.room(state, holder))
         if rng.random() < 0.3:
             return act.Touch(holder, tuple(self.some_ref(state, rng, pool) for _ in range(count)), pool)
-        start = below(rng, len(state.queues[pool]) + 1)
+        # A run of neighbours, as a chain of one request's blocks is; one place too far now and then.
+        start = below(rng, max(1, len(state.queues[pool]) - count + 2))
         refs = [queued(position, pool) for position in range(start, start + count)]
         if rng.random() < 0.5:
             refs.reverse()
@@ -77,7 +83,7 @@ class ReferenceActions(PoolRoles):
                     yield act.Hit(holder, *lookup)
 
     def some_hit(self, state: PoolState, rng: Random) -> act.Hit:
-        return act.Hit(below(rng, len(state.tables)), *self.some_lookup(state, rng))
+        return act.Hit(self._roomy_holder(state, rng), *self.some_lookup(state, rng))
 
     def every_lookup(self, state: PoolState) -> Iterator[act.Lookup]:
         for pool in self.pools:
@@ -86,12 +92,14 @@ class ReferenceActions(PoolRoles):
                     yield act.Lookup(prefix, boundary, groups, pool)
 
     def some_lookup(self, state: PoolState, rng: Random) -> act.Lookup:
-        return act.Lookup(
-            below(rng, self.scope.prefixes),
-            1 + below(rng, self.scope.depth),
-            rng.choice(self.group_sets),
-            self.some_pool(rng),
-        )
+        """Mostly of an identity that is resident: a random one hardly ever is."""
+        groups, pool = rng.choice(self.group_sets), self.some_pool(rng)
+        resident = self.some_resident(state, rng, pool) if rng.random() < 0.7 else None
+        if resident is not None:
+            if resident.group not in groups:
+                groups = (resident.group,)
+            return act.Lookup(resident.prefix, resident.boundary, groups, pool)
+        return act.Lookup(below(rng, self.scope.prefixes), 1 + below(rng, self.scope.depth), groups, pool)
 
     def _listings(self, state: PoolState, holder: int) -> Iterator[tuple[Ref, ...]]:
         """Orders in which a holder can give entries back."""
@@ -138,7 +146,7 @@ class ReferenceActions(PoolRoles):
             yield act.Unpin(0, (*((held(0, 0),) if state.tables[0] else ()), null()))
 
     def _some_release(self, state: PoolState, rng: Random) -> tuple[int, tuple[Ref, ...]]:
-        holder = below(rng, len(state.tables))
+        holder = self.some_holder(state, rng)
         count = len(state.tables[holder])
         shape = rng.random()
         if not count:

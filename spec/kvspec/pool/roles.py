@@ -8,6 +8,7 @@ from random import Random
 from kvspec.pool.actions import Ref, held, null, queued, stranger
 from kvspec.pool.scope import PoolScope
 from kvspec.pool.state import Geometry, PoolState
+from kvspec.prefix import Identities, Identity
 
 
 def below(rng: Random, bound: int) -> int:
@@ -21,7 +22,8 @@ class PoolRoles:
 
     def __init__(self, scope: PoolScope) -> None:
         self.scope = scope
-        self.owner = Geometry.of(scope).owner
+        self.geometry = Geometry.of(scope)
+        self.names = Identities(scope.prefixes, scope.depth, scope.groups, scope.shared)
         self.pools = range(len(scope.blocks))
         self.prefixes = range(scope.prefixes)
         self.groups = range(scope.groups)
@@ -60,7 +62,7 @@ class PoolRoles:
             return ref.queue_pool
         if not ref.is_held:
             return 0
-        return self.owner[state.tables[ref.owner][ref.position]]
+        return self.geometry.owner[state.tables[ref.owner][ref.position]]
 
     def boundaries(self) -> Iterator[tuple[int, int]]:
         """(prefix, boundary), a shared boundary under prefix 0 only."""
@@ -68,6 +70,19 @@ class PoolRoles:
             for boundary in range(1, self.scope.depth + 1):
                 if prefix == 0 or boundary > self.scope.shared:
                     yield prefix, boundary
+
+    def some_holder(self, state: PoolState, rng: Random) -> int:
+        """Any holder; mostly, where there is a choice, one that holds something."""
+        holder = below(rng, len(state.tables))
+        return holder if state.tables[holder] else below(rng, len(state.tables))
+
+    def some_resident(self, state: PoolState, rng: Random, pool: int) -> Identity | None:
+        """Any identity that a block of the pool carries."""
+        carried = [row for row in state.entries[self.geometry.nulls[pool] :][: self.geometry.sizes[pool] + 1] if row]
+        if not carried:
+            return None
+        row = carried[below(rng, len(carried))]
+        return self.names.unpack(row[below(rng, len(row))])
 
     def some_pool(self, rng: Random) -> int:
         """Any pool."""
@@ -77,7 +92,7 @@ class PoolRoles:
         """A held block mostly; a queued one, null or a stranger now and then."""
         chance = rng.random()
         if chance < 0.75:
-            holder = below(rng, len(state.tables))
+            holder = self.some_holder(state, rng)
             return held(holder, below(rng, len(state.tables[holder]) or 1))
         if chance < 0.93 or not self.scope.misuse:
             return queued(below(rng, len(state.queues[pool]) or 1), pool)

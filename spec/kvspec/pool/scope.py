@@ -22,7 +22,8 @@ class PoolScope(NamedTuple):
     caching, events: the pool's switches.
     lifo: an unidentified block that is released goes to the head of the queue (vLLM since 0.24, for locality); False:
         to the tail, like an identified one (vLLM before).
-    misuse: whether calls that must be refused are part of the action table.
+    misuse: whether calls that are wrong in themselves (a count below 0, a double free, a foreign block, ...) are part
+        of the action table. Refusals that depend on the state, such as a write to a shared block, occur in any case.
     """
 
     blocks: tuple[int, ...] = (4,)
