@@ -1,10 +1,11 @@
 """From a failing run to a minimal trace.
 
-Four passes. Deletion by delta debugging, then of single actions and of pairs; lowering of arguments; shrinking of the
-scope; at last breadth-first searches for anything shorter, in scopes from the smallest upwards, which either find it
-or prove that there is nothing: deletion alone cannot leave a local minimum. The proof covers the actions that an
-exploration of the scope tries (the level's `every`), not longer lists of blocks that only a walk makes. A candidate
-counts only if it fails for the same reason (`Failure.is_akin`), so a trace never slides into another fault.
+Three passes. Deletion by delta debugging, then of single actions and of pairs, with lowering of arguments; numbering
+of roles by first use and shrinking of the scope; at last breadth-first searches for anything shorter, in scopes from
+the smallest upwards, which either find it or prove that there is nothing: deletion alone cannot leave a local
+minimum. The proof covers the actions that an exploration of the scope tries (the level's `every`), not longer lists
+of blocks that only a walk makes. A candidate counts only if it fails for the same reason (`Failure.is_akin`), so a
+trace never slides into another fault.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Minimiser:
         failure, kept = found
         self._original = failure
         failure, kept = self._reduce(model, failure, kept)
+        failure, kept = self._same(model, self._level.renamed(kept)) or (failure, kept)
         model, failure, kept = self._lower_scope(model, failure, kept)
         failure, kept = self._reduce(model, failure, kept)
         return self._search_below(model, failure, kept)
