@@ -93,6 +93,8 @@ class StepProperties(PoolSubject):
     def events_tell_residency(self, step: Step) -> str:
         if step.outcome is None or not self.scope.events:
             return ""
+        if not step.outcome.effects and step.before.entries == step.after.entries:
+            return ""
         mirror, resident = self._resident(step.before), self._resident(step.after)
         for kind, what in step.outcome.effects:
             if kind == "stored":
