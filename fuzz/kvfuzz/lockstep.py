@@ -17,7 +17,6 @@ from kvfuzz.adapter import Adapter
 from kvfuzz.errors import AdapterError, TargetError
 from kvspec import SKIPPED, Model, Outcome, Step, Transition, broken
 
-
 # With the state unchanged and equal on both sides, an answer of this kind without effects breaks no property that the
 # step into this state did not break; effects would not have matched.
 _CHANGES_NOTHING = ("refused", "miss", "false")

@@ -64,9 +64,7 @@ def _entries_against_blocks(pool: PoolBooks) -> Iterator[Violation]:
             block_id = block.block_id
             listed.add((block_id, key))
             if not is_member(pool.blocks, block):
-                yield Violation(
-                    "P3", f"key {key.hex()} leads to {block!r}, which is not this pool's", (block_id,)
-                )
+                yield Violation("P3", f"key {key.hex()} leads to {block!r}, which is not this pool's", (block_id,))
             elif key not in index.keys_of(block):
                 yield Violation(
                     "P3", f"key {key.hex()} leads to block {block_id}, which does not carry it", (block_id,)
@@ -83,9 +81,7 @@ def _entries_against_blocks(pool: PoolBooks) -> Iterator[Violation]:
         if not keys:
             yield Violation("P3", f"block {block_id} has an empty set of secondary keys", (block_id,))
         elif not 0 <= block_id < pool.num_gpu_blocks or pool.blocks[block_id].raw_hash is None:
-            yield Violation(
-                "P3", f"block {block_id} has {len(keys)} secondary key(s) but no primary one", (block_id,)
-            )
+            yield Violation("P3", f"block {block_id} has {len(keys)} secondary key(s) but no primary one", (block_id,))
 
 
 def _null_block(pool: PoolBooks) -> Iterator[Violation]:
@@ -111,9 +107,7 @@ def _counters(pool: PoolBooks) -> Iterator[Violation]:
     if not 0.0 <= pool.get_usage() <= 1.0:
         yield Violation("P5", f"usage is {pool.get_usage()}, expected a share between 0 and 1")
     if len(pool.blocks) != pool.num_gpu_blocks:
-        yield Violation(
-            "P5", f"num_gpu_blocks is {pool.num_gpu_blocks}, but there are {len(pool.blocks)} blocks"
-        )
+        yield Violation("P5", f"num_gpu_blocks is {pool.num_gpu_blocks}, but there are {len(pool.blocks)} blocks")
     for place, block in enumerate(pool.blocks):
         if block.block_id != place or block.pool is not pool:
             yield Violation("P5", f"place {place} of the block list holds {block!r}", (place,))
@@ -129,9 +123,7 @@ def _watchers(pool: PoolBooks) -> Iterator[Violation]:
             yield Violation("P9", f"block {block_id} has a registration that cannot be called", (block_id,))
 
 
-def _references_against_holders(
-    pool: PoolBooks, holders: Mapping[str, Iterable[KVCacheBlock]]
-) -> Iterator[Violation]:
+def _references_against_holders(pool: PoolBooks, holders: Mapping[str, Iterable[KVCacheBlock]]) -> Iterator[Violation]:
     claims: dict[int, Counter[str]] = {}
     for holder, blocks in holders.items():
         for block in blocks:

@@ -6,12 +6,12 @@ calls here exactly where it changes an entry; this module only gives the calls t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .block_key import BlockHash
 from .events import EventTypes
-from .extra_keys import event_extra_keys
+from .extra_keys import event_extra_keys, has_extra_keys
 
 __all__ = ["EventLog"]
 
@@ -19,12 +19,21 @@ __all__ = ["EventLog"]
 class EventLog:
     """Pending events of one pool, oldest first. Not used at all when events are off."""
 
-    __slots__ = ("lookahead_tokens", "medium", "pending", "types")
+    __slots__ = (
+        "_external_hash",
+        "_lookahead_tokens",
+        "_make_cleared",
+        "_make_removed",
+        "_make_stored",
+        "_medium",
+        "pending",
+    )
 
     def __init__(self, types: EventTypes, medium: str, lookahead_tokens: int) -> None:
-        self.types = types
-        self.medium = medium
-        self.lookahead_tokens = lookahead_tokens
+        # Unpacked, since every event of a busy pool passes here.
+        self._make_stored, self._make_removed, self._make_cleared, self._external_hash = types
+        self._medium = medium
+        self._lookahead_tokens = lookahead_tokens
         self.pending: list[Any] = []
 
     def take(self) -> list[Any]:
@@ -32,51 +41,63 @@ class EventLog:
         taken, self.pending = self.pending, []
         return taken
 
-    def removed(self, entries: Iterable[tuple[BlockHash, int]]) -> None:
-        """One event per (hash, group) that a block is about to lose."""
-        convert, make, medium = self.types.external_hash, self.types.removed, self.medium
-        for block_hash, group_id in entries:
-            external = block_hash if convert is None else convert(block_hash)
-            self.pending.append(make(block_hashes=[external], medium=medium, group_idx=group_id))
+    def removed(self, block_hash: BlockHash, group_id: int) -> None:
+        """A block is about to lose the entry of this hash in this group."""
+        convert = self._external_hash
+        external = block_hash if convert is None else convert(block_hash)
+        self.pending.append(self._make_removed([external], self._medium, group_idx=group_id))
 
     def cleared(self) -> None:
         """Every entry is gone."""
-        self.pending.append(self.types.cleared())
+        self.pending.append(self._make_cleared())
 
     def stored(
         self,
         request: Any,
         hashes: list[BlockHash],
         parent: BlockHash | None,
-        span: tuple[int, int],
+        start: int,
+        stop: int,
         block_size: int,
-        block_starts: Sequence[int],
         group_id: int,
+        block_starts: Sequence[int] | None = None,
     ) -> None:
-        """One event for `hashes`, whose blocks begin at `block_starts`; `span` is the whole token range."""
-        lookahead, tokens = self.lookahead_tokens, request.all_token_ids
-        lora = request.lora_request
+        """One event for `hashes` in the token range `start` to `stop`.
+
+        `block_starts` says where the hashes' blocks begin; None if they fill the range. `hashes` is kept.
+        """
+        lookahead, tokens, lora = self._lookahead_tokens, request.all_token_ids, request.lora_request
+        if lookahead or has_extra_keys(request):
+            starts = range(start, stop, block_size) if block_starts is None else block_starts
+            # Extra keys cover what the hash covers, tokens behind the block included.
+            extra_keys = event_extra_keys(request, starts, block_size + lookahead)
+            tokens_behind = _tokens_behind(tokens, starts, block_size, lookahead) if lookahead else None
+        else:
+            extra_keys, tokens_behind = [None] * len(hashes) or None, None
+        external: list[Any] = hashes
+        external_parent: Any = parent
+        convert = self._external_hash
+        if convert is not None:
+            external = [convert(block_hash) for block_hash in hashes]
+            external_parent = None if parent is None else convert(parent)
         self.pending.append(
-            self.types.stored(
-                block_hashes=self._external(hashes),
-                parent_block_hash=None if parent is None else self._external([parent])[0],
-                token_ids=tokens[span[0] : span[1]],
-                block_size=block_size,
-                lora_id=lora.adapter_id if lora else None,
-                medium=self.medium,
-                lora_name=lora.name if lora else None,
-                # Extra keys cover what the hash covers, tokens beyond the block included.
-                extra_keys=event_extra_keys(request, [(s, s + block_size + lookahead) for s in block_starts]),
+            self._make_stored(
+                external,
+                external_parent,
+                tokens[start:stop],
+                block_size,
+                lora.adapter_id if lora else None,
+                self._medium,
+                lora.name if lora else None,
+                extra_keys=extra_keys,
                 group_idx=group_id,
-                session_id=getattr(request, "session_id", None),
-                lookahead_token_ids=[
-                    tokens[s + block_size : s + block_size + lookahead] for s in block_starts
-                ]
-                if lookahead
-                else None,
+                session_id=request.session_id,
+                lookahead_token_ids=tokens_behind,
             )
         )
 
-    def _external(self, hashes: list[BlockHash]) -> list[Any]:
-        convert = self.types.external_hash
-        return hashes if convert is None else [convert(block_hash) for block_hash in hashes]
+
+def _tokens_behind(
+    tokens: Sequence[int], block_starts: Sequence[int], block_size: int, count: int
+) -> list[Sequence[int]]:
+    return [tokens[start + block_size : start + block_size + count] for start in block_starts]

@@ -18,6 +18,8 @@ __all__ = ["AllBlocksCleared", "BlockRemoved", "BlockStored", "EventTypes", "Ext
 # Some consumers want integers; the pool itself always works on bytes.
 ExternalHash = bytes | int
 
+_new = object.__new__
+
 
 @dataclass(slots=True)
 class KVCacheEvent:
@@ -67,13 +69,55 @@ class AllBlocksCleared(KVCacheEvent):
     """Nothing is resident any more."""
 
 
-class EventTypes(NamedTuple):
-    """What a pool calls to build its events. Every callable takes upstream's field names as keywords.
+def make_block_stored(
+    block_hashes: list[ExternalHash],
+    parent_block_hash: ExternalHash | None,
+    token_ids: list[int],
+    block_size: int,
+    lora_id: int | None,
+    medium: str | None,
+    lora_name: str | None,
+    extra_keys: list[tuple[Any, ...] | None] | None,
+    group_idx: int,
+    session_id: str | None,
+    lookahead_token_ids: list[list[int]] | None,
+) -> BlockStored:
+    """A BlockStored, made in half the time that a call of the class with keywords takes."""
+    event = _new(BlockStored)
+    event.block_hashes = block_hashes
+    event.parent_block_hash = parent_block_hash
+    event.token_ids = token_ids
+    event.block_size = block_size
+    event.lora_id = lora_id
+    event.medium = medium
+    event.lora_name = lora_name
+    event.extra_keys = extra_keys
+    event.group_idx = group_idx
+    event.session_id = session_id
+    event.lookahead_token_ids = lookahead_token_ids
+    event.kv_cache_spec_kind = event.kv_cache_spec_sliding_window = event.locality = event.ownership = None
+    return event
 
+
+def make_block_removed(block_hashes: list[ExternalHash], medium: str | None, group_idx: int) -> BlockRemoved:
+    """A BlockRemoved, made in half the time that a call of the class with keywords takes."""
+    event = _new(BlockRemoved)
+    event.block_hashes = block_hashes
+    event.medium = medium
+    event.group_idx = group_idx
+    event.locality = event.ownership = None
+    return event
+
+
+class EventTypes(NamedTuple):
+    """What a pool calls to build its events: classes or functions.
+
+    They are given upstream's required fields by position (seven for `stored`, two for `removed`) and
+    `extra_keys`, `group_idx`, `session_id` and `lookahead_token_ids` by keyword, where they apply.
     `external_hash` turns a block hash into what consumers expect; None passes the bytes through.
     """
 
-    stored: Callable[..., Any] = BlockStored
-    removed: Callable[..., Any] = BlockRemoved
+    stored: Callable[..., Any] = make_block_stored
+    removed: Callable[..., Any] = make_block_removed
     cleared: Callable[[], Any] = AllBlocksCleared
     external_hash: Callable[[BlockHash], ExternalHash] | None = None

@@ -28,12 +28,10 @@ LORA, MULTIMODAL, CACHE_SALT, PROMPT_EMBEDS, WEIGHT_EPOCH = (
 
 def has_extra_keys(request: Any) -> bool:
     """Whether any block of `request` may have an extra key."""
-    return bool(
-        request.mm_features
-        or request.lora_request
-        or request.cache_salt
-        or getattr(request, "prompt_embeds_digest", None) is not None
-        or getattr(request, "weight_epoch", None) is not None
+    if request.mm_features or request.lora_request or request.cache_salt:
+        return True
+    return (
+        getattr(request, "prompt_embeds_digest", None) is not None or getattr(request, "weight_epoch", None) is not None
     )
 
 
@@ -72,17 +70,13 @@ def _multimodal_keys(features: Sequence[Any], start: int, end: int) -> list[Extr
     return keys
 
 
-def event_extra_keys(request: Any, spans: Sequence[tuple[int, int]]) -> list[tuple[Any, ...] | None] | None:
-    """What an event says about each span: bare names, salts and digests, (identifier, offset) pairs.
+def event_extra_keys(request: Any, block_starts: Sequence[int], num_tokens: int) -> list[tuple[Any, ...] | None] | None:
+    """What an event says about the `num_tokens` tokens from each start on.
 
-    None for a span without keys, None altogether without spans. The weight epoch stays out: consumers learn of
-    a change of weights through AllBlocksCleared.
+    Bare names, salts and digests, and (identifier, offset) pairs; None for a block without keys, None altogether
+    without blocks. The weight epoch stays out: consumers learn of new weights through AllBlocksCleared.
     """
-    if not spans:
-        return None
-    if not has_extra_keys(request):
-        return [None] * len(spans)
-    return [_untagged(request_extra_keys(request, start, end)) for start, end in spans]
+    return [_untagged(request_extra_keys(request, start, start + num_tokens)) for start in block_starts] or None
 
 
 def _untagged(keys: tuple[ExtraKey, ...]) -> tuple[Any, ...] | None:

@@ -7,13 +7,13 @@ that a callback must not change the pool that is calling it.
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .audit import find_violations
-from .block import KVCacheBlock, NullBlock
+from .block import KVCacheBlock, NullBlock, make_blocks
+from .block_key import get_block_hash, get_group_id
 from .errors import InvalidArgumentError, InvariantViolation, ReentrantCallError
 from .event_log import EventLog
 from .events import EventTypes
@@ -22,6 +22,9 @@ from .metrics import MetricsCollector
 from .prefix_index import PrefixIndex
 from .snapshot import PoolSnapshot, take_snapshot
 from .watchers import ReuseCallback, ReuseWatchers
+
+if TYPE_CHECKING:
+    from .block_pool import BlockPool
 
 __all__ = ["PoolBooks"]
 
@@ -51,17 +54,31 @@ class PoolBooks:
         self.enable_caching = enable_caching
         self.hash_block_size = hash_block_size
         self.enable_kv_cache_events = enable_kv_cache_events
-        self.metrics_collector = metrics_collector
         self.num_hash_lookahead_tokens = num_hash_lookahead_tokens
         self.medium = medium
-        self.null_block = NullBlock(self)
-        self.blocks: list[KVCacheBlock] = _make_blocks(self, num_gpu_blocks)
+        whole = cast("BlockPool", self)  # This class is only ever a part of one.
+        self.null_block = NullBlock(whole)
+        self.blocks: list[KVCacheBlock] = make_blocks(whole, self.null_block, num_gpu_blocks)
         self.free_block_queue = FreeQueue(self.blocks)
+        self._aged = self.free_block_queue.aged
         self.cached_block_hash_to_block = PrefixIndex()
         self._watchers = ReuseWatchers()
         self._events = EventLog(self.event_types, medium, num_hash_lookahead_tokens)
+        self._metrics_collector = metrics_collector
         # True while callbacks run, when every changing method refuses.
         self._calling_back = False
+        # True while nobody needs to be told of a reuse or a touch: one question in place of three.
+        self._unobserved = metrics_collector is None
+
+    @property
+    def metrics_collector(self) -> MetricsCollector | None:
+        """Hears of allocations, touches and evictions; may be set at any time."""
+        return self._metrics_collector
+
+    @metrics_collector.setter
+    def metrics_collector(self, collector: MetricsCollector | None) -> None:
+        self._metrics_collector = collector
+        self._note_observers()
 
     # ---- figures ----
 
@@ -109,33 +126,45 @@ class PoolBooks:
 
     def _drop_entries(self, blocks: Sequence[KVCacheBlock]) -> None:
         """Drop every entry of `blocks`, with one BlockRemoved per entry."""
-        index = self.cached_block_hash_to_block
         if self.enable_kv_cache_events:
             for block in blocks:
-                self._events.removed(index.entries_of(block))
-        index.drop(blocks)
+                self._announce_removal(block)
+        self.cached_block_hash_to_block.drop(blocks)
+
+    def _announce_removal(self, block: KVCacheBlock) -> None:
+        """One BlockRemoved for each entry that `block` is about to lose, the primary one first."""
+        if block.raw_hash is not None and block.group_id is not None:
+            self._events.removed(block.raw_hash, block.group_id)
+            index = self.cached_block_hash_to_block
+            if index.secondary_keys:
+                for key in index.keys_of(block)[1:]:
+                    self._events.removed(get_block_hash(key), get_group_id(key))
+
+    def _note_observers(self) -> None:
+        self._unobserved = not (self._calling_back or self._watchers.by_block or self._metrics_collector is not None)
 
     def _fire_watchers(self, blocks: Iterable[KVCacheBlock]) -> None:
-        self._calling_back = True
-        try:
-            self._watchers.fire(blocks)
-        finally:
-            self._calling_back = False
+        self._call_back(lambda: self._watchers.fire(blocks))
 
     def _tell_each(self, hook: str, blocks: Sequence[KVCacheBlock]) -> None:
         """Tell the metrics collector of each block, if there is a collector."""
-        if self.metrics_collector is not None:
-            listener = getattr(self.metrics_collector, hook)
+        if self._metrics_collector is not None:
+            listener = getattr(self._metrics_collector, hook)
             self._tell(lambda: [listener(block) for block in blocks])
 
     def _tell(self, call: Callable[[], object]) -> None:
-        self._calling_back = True
         try:
-            call()
+            self._call_back(call)
         except Exception:
             logger.exception("metrics collector raised; the pool is unaffected")
+
+    def _call_back(self, call: Callable[[], object]) -> None:
+        self._calling_back, self._unobserved = True, False
+        try:
+            call()
         finally:
             self._calling_back = False
+            self._note_observers()
 
     def _refuse_in_callback(self, operation: str) -> None:
         if self._calling_back:
@@ -143,17 +172,6 @@ class PoolBooks:
                 f"{operation} refused: a reuse watcher or metrics hook of this pool is running; expected "
                 "callbacks that leave the pool alone. Note the block and act after the call returns."
             )
-
-
-def _make_blocks(pool: PoolBooks, count: int) -> list[KVCacheBlock]:
-    # Collections while a million objects appear find nothing and double the time.
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return [pool.null_block, *[KVCacheBlock(block_id, pool) for block_id in range(1, count)]]
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _check_setting(name: str, value: int, lowest: int) -> None:

@@ -8,7 +8,8 @@ handed out anew, evicted or moved.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from .block import KVCacheBlock
@@ -16,7 +17,7 @@ from .block_key import BlockHash, BlockKey, make_block_key
 from .errors import BoundaryError, IdentityConflictError, InvalidArgumentError
 from .membership import check_member, check_not_null, check_owned
 from .pool_books import PoolBooks
-from .registration import check_partial_target, full_block_targets, hashes_per_block, is_plain_run
+from .registration import check_partial_target, full_block_targets, hashes_per_block
 from .request import RequestView
 
 __all__ = ["PrefixCache"]
@@ -29,9 +30,7 @@ class PrefixCache(PoolBooks):
 
     # ---- lookup ----
 
-    def get_cached_block(
-        self, block_hash: BlockHash, kv_cache_group_ids: Sequence[int]
-    ) -> list[KVCacheBlock] | None:
+    def get_cached_block(self, block_hash: BlockHash, kv_cache_group_ids: Sequence[int]) -> list[KVCacheBlock] | None:
         """The block that has carried `block_hash` longest in each group; None if any group has none."""
         by_group = self.cached_block_hash_to_block.by_group
         found: list[KVCacheBlock] = []
@@ -53,17 +52,13 @@ class PrefixCache(PoolBooks):
         The same answer as asking `get_cached_block` hash by hash until it returns None, in one call.
         """
         by_group = self.cached_block_hash_to_block.by_group
-        hashes = block_hashes if len(kv_cache_group_ids) == 1 else list(block_hashes)
-        runs: tuple[list[KVCacheBlock], ...] = tuple([] for _ in kv_cache_group_ids)
-        for run, group_id in zip(runs, kv_cache_group_ids, strict=True):
-            for block in map(by_group.get(group_id, {}).get, hashes):
-                if block is None:
-                    break
-                run.append(block)
-        if len(runs) > 1:
-            length = min(map(len, runs))
-            for run in runs:
-                del run[length:]
+        if len(kv_cache_group_ids) == 1:
+            return (_run_of_hits(by_group.get(kv_cache_group_ids[0], {}), block_hashes),)
+        hashes = list(block_hashes)
+        runs = tuple(_run_of_hits(by_group.get(group_id, {}), hashes) for group_id in kv_cache_group_ids)
+        length = min(map(len, runs), default=0)
+        for run in runs:
+            del run[length:]
         return runs
 
     @property
@@ -90,46 +85,62 @@ class PrefixCache(PoolBooks):
         """
         if num_cached_blocks >= num_full_blocks:
             return
-        if self._calling_back:
-            self._refuse_in_callback("cache_full_blocks")
-        scale = hashes_per_block(
-            "cache_full_blocks", self.enable_caching, block_size, self.hash_block_size, kv_cache_group_id
-        )
-        hashes, scale = _hashes_at(request.block_hashes, scale)
-        index = self.cached_block_hash_to_block
-        targets: Sequence[int]
+        hashes = request.block_hashes
         if (
-            scale == 1
+            block_size == self.hash_block_size
+            and self.enable_caching
             and block_mask is None
-            and is_plain_run(self.blocks, hashes, blocks, num_cached_blocks, num_full_blocks)
-        ):
-            targets = range(num_cached_blocks, num_full_blocks)
-            index.add_run(kv_cache_group_id, hashes, blocks, targets, block_size)
-        else:
-            targets = full_block_targets(
-                self.blocks,
-                hashes,
-                blocks,
-                (num_cached_blocks, num_full_blocks),
-                scale,
-                block_size // scale,
-                kv_cache_group_id,
-                block_mask,
+            and not self._calling_back
+            and type(kv_cache_group_id) is int
+            and self.cached_block_hash_to_block.add_plain_run(
+                self, kv_cache_group_id, hashes, blocks, num_cached_blocks, num_full_blocks, block_size
             )
-            self._drop_entries([block for at in targets if (block := blocks[at]).raw_hash is not None])
-            for at in targets:
-                index.add_primary(
-                    kv_cache_group_id, hashes[(at + 1) * scale - 1], (at + 1) * block_size, blocks[at]
+        ):
+            if self.enable_kv_cache_events:
+                stored = hashes[num_cached_blocks:num_full_blocks]
+                self._events.stored(
+                    request,
+                    stored if type(stored) is list else list(stored),
+                    hashes[num_cached_blocks - 1] if num_cached_blocks else None,
+                    num_cached_blocks * block_size,
+                    num_full_blocks * block_size,
+                    block_size,
+                    kv_cache_group_id,
                 )
+            return
+        self._cache_full_blocks_with_care(
+            request, blocks, num_cached_blocks, num_full_blocks, block_size, kv_cache_group_id, block_mask
+        )
+
+    def _cache_full_blocks_with_care(
+        self,
+        request: RequestView,
+        blocks: Sequence[KVCacheBlock],
+        num_cached_blocks: int,
+        num_full_blocks: int,
+        block_size: int,
+        group_id: int,
+        mask: Sequence[bool] | None,
+    ) -> None:
+        self._refuse_in_callback("cache_full_blocks")
+        scale = hashes_per_block("cache_full_blocks", self.enable_caching, block_size, self.hash_block_size, group_id)
+        hashes, scale = _hashes_at(request.block_hashes, scale)
+        span = (num_cached_blocks, num_full_blocks)
+        targets = full_block_targets(self.blocks, hashes, blocks, span, scale, block_size // scale, group_id, mask)
+        self._drop_entries([block for at in targets if (block := blocks[at]).raw_hash is not None])
+        index = self.cached_block_hash_to_block
+        for at in targets:
+            index.add_primary(group_id, hashes[(at + 1) * scale - 1], (at + 1) * block_size, blocks[at])
         if self.enable_kv_cache_events:
             self._events.stored(
                 request,
                 [hashes[(at + 1) * scale - 1] for at in targets],
                 hashes[num_cached_blocks * scale - 1] if num_cached_blocks else None,
-                (num_cached_blocks * block_size, num_full_blocks * block_size),
+                num_cached_blocks * block_size,
+                num_full_blocks * block_size,
                 block_size,
+                group_id,
                 [at * block_size for at in targets],
-                kv_cache_group_id,
             )
 
     def emit_cached_block_events(
@@ -138,9 +149,7 @@ class PrefixCache(PoolBooks):
         """Queue one BlockStored for the first `num_cached_blocks` blocks, which were hits; no other change."""
         if not self.enable_kv_cache_events or num_cached_blocks == 0:
             return
-        scale = hashes_per_block(
-            "emit_cached_block_events", True, block_size, self.hash_block_size, kv_cache_group_id
-        )
+        scale = hashes_per_block("emit_cached_block_events", True, block_size, self.hash_block_size, kv_cache_group_id)
         hashes, scale = _hashes_at(request.block_hashes, scale)
         if not 0 < num_cached_blocks * scale <= len(hashes):
             raise BoundaryError(
@@ -151,9 +160,9 @@ class PrefixCache(PoolBooks):
             request,
             [hashes[(at + 1) * scale - 1] for at in range(num_cached_blocks)],
             None,
-            (0, num_cached_blocks * block_size),
+            0,
+            num_cached_blocks * block_size,
             block_size,
-            [at * block_size for at in range(num_cached_blocks)],
             kv_cache_group_id,
         )
 
@@ -178,9 +187,7 @@ class PrefixCache(PoolBooks):
         unit = self.hash_block_size
         hashes_per_block("cache_partial_block", self.enable_caching, block_size, unit, kv_cache_group_id)
         hashes = request.block_hashes
-        check_partial_target(
-            self.blocks, hashes, block, num_tokens, unit, kv_cache_group_id, replace_existing_hashes
-        )
+        check_partial_target(self.blocks, hashes, block, num_tokens, unit, kv_cache_group_id, replace_existing_hashes)
         boundary = num_tokens // unit
         block_hash = hashes[boundary - 1]
         key = make_block_key(block_hash, kv_cache_group_id)
@@ -195,11 +202,8 @@ class PrefixCache(PoolBooks):
         else:
             index.add_secondary(key, block)
         if self.enable_kv_cache_events:
-            start = num_tokens - unit
             parent = hashes[boundary - 2] if boundary > 1 else None
-            self._events.stored(
-                request, [block_hash], parent, (start, num_tokens), unit, [start], kv_cache_group_id
-            )
+            self._events.stored(request, [block_hash], parent, num_tokens - unit, num_tokens, unit, kv_cache_group_id)
         return key
 
     def move_block_hashes(self, src_block: KVCacheBlock, dst_block: KVCacheBlock) -> None:
@@ -243,17 +247,15 @@ class PrefixCache(PoolBooks):
         usable = self.num_gpu_blocks - 1
         held = usable - self.free_block_queue.num_free_blocks
         if held:
-            logger.warning(
-                "prefix cache not reset: %d of %d blocks are held; release them first", held, usable
-            )
+            logger.warning("prefix cache not reset: %d of %d blocks are held; release them first", held, usable)
             return False
         if self._watchers.by_block:
             self._fire_watchers([self.blocks[block_id] for block_id in self._watchers.by_block])
         self.cached_block_hash_to_block.clear()
         if self.enable_kv_cache_events:
             self._events.cleared()
-        if self.metrics_collector is not None:
-            self._tell(self.metrics_collector.reset)
+        if self._metrics_collector is not None:
+            self._tell(self._metrics_collector.reset)
         return True
 
     # ---- names that upstream's managers and offloading tiers call ----
@@ -278,6 +280,21 @@ class PrefixCache(PoolBooks):
             index.insert(block_hash_with_group_id, block)
         else:
             index.add_secondary(block_hash_with_group_id, block)
+
+
+def _run_of_hits(group: dict[BlockHash, KVCacheBlock], hashes: Iterable[BlockHash]) -> list[KVCacheBlock]:
+    # Whole portions at the speed of C, growing with the run, so that an early miss wastes little.
+    found: Iterator[Any] = map(group.get, hashes)
+    run: list[KVCacheBlock] = []
+    while portion := list(islice(found, max(16, len(run)))):
+        if all(portion):
+            run += portion
+            continue
+        for block in portion:
+            if block is None:
+                return run
+            run.append(block)
+    return run
 
 
 def _hashes_at(hashes: Any, scale: int) -> tuple[Any, int]:

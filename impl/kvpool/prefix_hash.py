@@ -2,13 +2,13 @@
 
 A hash chains over its parent, so it names the whole prefix up to its boundary. The hashed bytes are
 
-    header | parent digest | tokens, four bytes each, little endian | extra keys | tokens behind the block
+    header | parent digest | tokens, four bytes each, little endian | tokens behind the block | extra keys
 
-where the header fixes the scheme, the block size, the number of tokens behind the block and whether
-extra keys follow. Every other field has a fixed length, or carries its tag and its length in front, so no value
-can be read as a part of its neighbour: equal bytes mean equal fields. The first parent is the digest of the
-seed. Nothing is read from the environment or from Python's randomised `hash`: equal settings give equal
-hashes in every process, on every machine.
+where the header holds the block size, the number of tokens behind the block and whether extra keys follow.
+Every other field has a fixed length, or carries its tag and its length in front, so no value can be read as a
+part of its neighbour: equal bytes mean equal fields. The first parent is the digest of scheme and seed.
+Nothing is read from the environment or from Python's randomised `hash`: equal settings give equal hashes in
+every process, on every machine.
 
 Group ids are appended to a hash later (`block_key`). What counts as an extra key is decided in `extra_keys`.
 """
@@ -19,6 +19,8 @@ import hashlib
 import sys
 from array import array
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from struct import iter_unpack
 from typing import Any
 
 from .block_key import BlockHash
@@ -35,8 +37,8 @@ TOKEN_BYTES = 4
 _BIG_ENDIAN = sys.byteorder == "big"
 # The C type behind a type code varies, its size is what matters.
 _TOKEN_TYPECODE = next(code for code in "IL" if array(code).itemsize == TOKEN_BYTES)
-_PACKED_ONE = (1).to_bytes(TOKEN_BYTES, "little")
-_PACKED_ZERO = bytes(TOKEN_BYTES)
+# Above this many candidates in one run it is cheaper to look at the type of every token.
+MAYBE_BOOLS_MAX = 64
 
 
 class PrefixHasher:
@@ -66,32 +68,19 @@ class PrefixHasher:
         seed: bytes = b"",
         num_lookahead_tokens: int = 0,
     ) -> None:
-        if type(hash_block_size) is not int or hash_block_size < 1:
-            raise HashInputError(
-                f"hasher refused: hash_block_size is {hash_block_size!r}; expected a positive integer of tokens."
-            )
-        if type(num_lookahead_tokens) is not int or num_lookahead_tokens < 0:
-            raise HashInputError(
-                f"hasher refused: num_lookahead_tokens is {num_lookahead_tokens!r}; expected an integer of at least 0."
-            )
-        if algorithm == "xxhash" and not seed:
-            raise HashInputError(
-                "hasher refused: xxhash with an empty seed; expected secret bytes, since colliding prompts can be "
-                "computed for a known seed. Pass seed=os.urandom(32), the same for all processes that share a cache."
-            )
+        _check_settings(hash_block_size, algorithm, seed, num_lookahead_tokens)
         self.hash_block_size = hash_block_size
         self.num_lookahead_tokens = num_lookahead_tokens
         self._digest = digest_function(algorithm) if isinstance(algorithm, str) else algorithm
-        self.root: BlockHash = self._digest(SCHEME + b"\x00root" + _sized(seed))
-        settings = (
-            SCHEME
-            + b"\x00block"
-            + hash_block_size.to_bytes(8, "big")
-            + num_lookahead_tokens.to_bytes(8, "big")
-        )
-        settings += len(self.root).to_bytes(8, "big")
-        self._plain_header = settings + b"\x00"
-        self._keyed_header = settings + b"\x01"
+        # Short headers: SHA-256 works in steps of 64 bytes, and 16 tokens then fit into two.
+        settings = hash_block_size.to_bytes(4, "big") + num_lookahead_tokens.to_bytes(4, "big")
+        self._plain_header = b"\x00" + settings
+        self._keyed_header = b"\x01" + settings
+        self.root: BlockHash = self._digest(b"\x02" + SCHEME + settings + _sized(seed))
+        if not isinstance(self.root, bytes) or not self.root:
+            raise HashInputError(
+                f"hasher refused: the digest function returned {self.root!r}; expected bytes of constant length."
+            )
 
     def hash_block(
         self,
@@ -116,17 +105,12 @@ class PrefixHasher:
                 f"hash refused: the parent has {len(parent)} bytes; expected a hash of this hasher, "
                 f"{len(self.root)} bytes. Do not mix algorithms in one chain."
             )
-        tokens = _packed(token_ids)
+        data = parent + _packed(token_ids)
         if lookahead_token_ids:
-            tokens_behind = _packed(lookahead_token_ids)
-            if extra_keys:
-                return self._digest(
-                    self._keyed_header + parent + tokens + _encoded(extra_keys) + tokens_behind
-                )
-            return self._digest(self._plain_header + parent + tokens + tokens_behind)
+            data += _packed(lookahead_token_ids)
         if extra_keys:
-            return self._digest(self._keyed_header + parent + tokens + _encoded(extra_keys))
-        return self._digest(self._plain_header + parent + tokens)
+            return self._digest(self._keyed_header + data + _encoded(extra_keys))
+        return self._digest(self._plain_header + data)
 
     def __call__(self, request: Any) -> list[BlockHash]:
         """Hashes of the complete blocks of `request` that it has no hash for yet; the request is left alone.
@@ -146,10 +130,17 @@ class PrefixHasher:
         packed, header, digest = _packed(tokens[start:stop]), self._plain_header, self._digest
         parent = known[-1] if known else self.root
         hashes: list[BlockHash] = []
-        step = size * TOKEN_BYTES
-        for at in range(0, len(packed), step):
-            parent = digest(header + parent + packed[at : at + step])
-            hashes.append(parent)
+        blocks = iter_unpack(f"{size * TOKEN_BYTES}s", packed)
+        if digest is _sha256:
+            # The default does without a Python call per block.
+            sha256 = hashlib.sha256
+            for (block,) in blocks:
+                parent = sha256(header + parent + block).digest()
+                hashes.append(parent)
+        else:
+            for (block,) in blocks:
+                parent = digest(header + parent + block)
+                hashes.append(parent)
         return hashes
 
     def _keyed_run(self, request: Any, start: int, stop: int) -> list[BlockHash]:
@@ -165,6 +156,24 @@ class PrefixHasher:
         return hashes
 
 
+def _check_settings(size: int, algorithm: str | DigestFunction, seed: bytes, num_lookahead_tokens: int) -> None:
+    for name, value, lowest in (("hash_block_size", size, 1), ("num_lookahead_tokens", num_lookahead_tokens, 0)):
+        if type(value) is not int or not lowest <= value < 2**32:
+            raise HashInputError(
+                f"hasher refused: {name} is {value!r}; expected an integer from {lowest} to 2**32 - 1. "
+                "Give numbers of tokens."
+            )
+    if not isinstance(seed, bytes):
+        raise HashInputError(
+            f"hasher refused: seed is a {type(seed).__name__}; expected bytes. Encode text before passing it."
+        )
+    if algorithm == "xxhash" and not seed:
+        raise HashInputError(
+            "hasher refused: xxhash with an empty seed; expected secret bytes, since colliding prompts can be computed "
+            "for a known seed. Pass seed=os.urandom(32), the same for all processes that share a cache."
+        )
+
+
 def digest_function(name: str) -> DigestFunction:
     """The digest called `name`; HashInputError if there is none or its package is not installed."""
     if name == "sha256":
@@ -173,7 +182,8 @@ def digest_function(name: str) -> DigestFunction:
         return _blake2b
     if name == "xxhash":
         try:
-            import xxhash
+            # By name, since this package is optional and the pool needs nothing but the standard library.
+            xxhash = import_module("xxhash")
         except ImportError as error:
             raise HashInputError(
                 "hasher refused: algorithm 'xxhash' needs the package xxhash, which is not installed. "
@@ -203,12 +213,19 @@ def _packed(token_ids: Sequence[int]) -> bytes:
     if _BIG_ENDIAN:
         tokens.byteswap()
     packed = tokens.tobytes()
-    # An array takes True for 1. Packed bytes without a 1 or a 0 cannot come from a bool, and searching them
-    # is much cheaper than looking at every type. Hits at odd offsets only cost the closer look.
-    if _PACKED_ONE in packed or _PACKED_ZERO in packed:
-        for token in token_ids:
-            if isinstance(token, bool):
+    # An array takes True for 1 and False for 0. Looking at every type would take longer than hashing, but only
+    # tokens whose lowest byte is 0 or 1 can be bools, and those few are found quickly.
+    low_bytes = packed[::TOKEN_BYTES]
+    if low_bytes.count(0) + low_bytes.count(1) > MAYBE_BOOLS_MAX:
+        if bool in set(map(type, token_ids)):
+            raise _bad_token(token_ids)
+        return packed
+    for low_byte in (0, 1):
+        place = low_bytes.find(low_byte)
+        while place >= 0:
+            if type(token_ids[place]) is bool:
                 raise _bad_token(token_ids)
+            place = low_bytes.find(low_byte, place + 1)
     return packed
 
 
@@ -219,9 +236,7 @@ def _bad_token(token_ids: Sequence[Any]) -> HashInputError:
                 f"hash refused: token {place} of {len(token_ids)} is {token!r} ({type(token).__name__}); expected an "
                 f"integer from 0 to {TOKEN_ID_MAX}. Convert token ids before hashing."
             )
-    return HashInputError(
-        f"hash refused: {type(token_ids).__name__} is not a sequence of token ids. Pass a list."
-    )
+    return HashInputError(f"hash refused: {type(token_ids).__name__} is not a sequence of token ids. Pass a list.")
 
 
 def _encoded(extra_keys: Sequence[ExtraKey]) -> bytes:

@@ -12,10 +12,14 @@ Composed keys (hash and group id) appear only at the edges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from .block import KVCacheBlock
 from .block_key import BlockHash, BlockKey, get_block_hash, get_group_id, make_block_key
 from .errors import InvariantViolation, Violation
+
+if TYPE_CHECKING:
+    from .pool_books import PoolBooks
 
 __all__ = ["PrefixIndex"]
 
@@ -84,16 +88,6 @@ class PrefixIndex:
         # Sorted, since set order of bytes differs from process to process.
         return keys if secondary is None else keys + sorted(secondary)
 
-    def entries_of(self, block: KVCacheBlock) -> list[tuple[BlockHash, int]]:
-        """Hash and group of each of the block's entries, in the order of `keys_of`."""
-        if block.raw_hash is None or block.group_id is None:
-            return []
-        entries = [(block.raw_hash, block.group_id)]
-        if block.block_id in self.secondary_keys:
-            for key in sorted(self.secondary_keys[block.block_id]):
-                entries.append((get_block_hash(key), get_group_id(key)))
-        return entries
-
     # ---- single entries ----
 
     def insert(self, key: BlockKey, block: KVCacheBlock) -> None:
@@ -113,11 +107,14 @@ class PrefixIndex:
     def _list(self, group_id: int, block_hash: BlockHash, block: KVCacheBlock) -> None:
         first = self.by_group.setdefault(group_id, {}).setdefault(block_hash, block)
         if first is not block:
-            self._further.setdefault((group_id, block_hash), {})[block.block_id] = block
+            self._add_further(group_id, block_hash, block)
+
+    def _add_further(self, group_id: int, block_hash: BlockHash, block: KVCacheBlock) -> None:
+        self._further.setdefault((group_id, block_hash), {})[block.block_id] = block
 
     def _strike(self, group_id: int, block_hash: BlockHash, block: KVCacheBlock) -> None:
         if not self.holds(group_id, block_hash, block.block_id):
-            raise _not_listed(block, make_block_key(block_hash, group_id))
+            raise _not_listed(block)
         group = self.by_group[group_id]
         further = self._further.get((group_id, block_hash))
         if further is None:
@@ -132,55 +129,98 @@ class PrefixIndex:
 
     # ---- entries of blocks ----
 
-    def add_primary(
-        self, group_id: int, block_hash: BlockHash, num_tokens: int | None, block: KVCacheBlock
-    ) -> None:
+    def add_primary(self, group_id: int, block_hash: BlockHash, num_tokens: int | None, block: KVCacheBlock) -> None:
         """Make this the primary entry of an unidentified block."""
         block.raw_hash = block_hash
         block.group_id = group_id
         block.block_hash_num_tokens = num_tokens
-        self._list(group_id, block_hash, block)
+        group = self.by_group.get(group_id)
+        if group is None:
+            group = self.by_group[group_id] = {}
+        if group.setdefault(block_hash, block) is not block:
+            self._add_further(group_id, block_hash, block)
 
     def add_secondary(self, key: BlockKey, block: KVCacheBlock) -> None:
         """Make `block`, which has a primary entry, reachable under `key` as well."""
         self.secondary_keys.setdefault(block.block_id, set()).add(key)
         self.insert(key, block)
 
-    def add_run(
+    def add_plain_run(
         self,
+        pool: PoolBooks,
         group_id: int,
         hashes: Sequence[BlockHash],
         blocks: Sequence[KVCacheBlock],
-        positions: range,
+        start: int,
+        stop: int,
         block_size: int,
-    ) -> None:
-        """`add_primary` for the blocks at `positions` of a block table, hash by hash."""
-        group = self.by_group.get(group_id)
-        if group is None:
-            group = self.by_group[group_id] = {}
-        for at in positions:
-            block, block_hash = blocks[at], hashes[at]
+    ) -> bool:
+        """`add_primary` for blocks `start` to `stop` of a block table, if there is nothing special about them.
+
+        That is: distinct blocks of `pool`, held and without an entry, with a hash each, in a group that has had
+        entries. Else nothing is done; the answer False means only that `registration` must look closer.
+        """
+        try:
+            group = self.by_group[group_id]
+            if start < 0 or stop > len(hashes):
+                return False
+            if stop - start == 1:
+                block, block_hash = blocks[start], hashes[start]
+                if block._pool is not pool or block.raw_hash is not None or block.ref_cnt < 1:
+                    return False
+                block.raw_hash = block_hash
+                block.group_id = group_id
+                block.block_hash_num_tokens = stop * block_size
+                if group.setdefault(block_hash, block) is not block:
+                    self._add_further(group_id, block_hash, block)
+                return True
+            run = blocks[start:stop]
+            for block in run:
+                if block._pool is not pool or block.raw_hash is not None or block.ref_cnt < 1:
+                    return False
+            if len(set(run)) < stop - start:
+                return False
+        except (LookupError, AttributeError, TypeError):
+            return False
+        num_tokens = start * block_size
+        for block, block_hash in zip(run, hashes[start:stop], strict=True):
+            num_tokens += block_size
             block.raw_hash = block_hash
             block.group_id = group_id
-            block.block_hash_num_tokens = (at + 1) * block_size
-            first = group.setdefault(block_hash, block)
-            if first is not block:
-                self._further.setdefault((group_id, block_hash), {})[block.block_id] = block
+            block.block_hash_num_tokens = num_tokens
+            if group.setdefault(block_hash, block) is not block:
+                self._add_further(group_id, block_hash, block)
+        return True
+
+    def drop_one(self, block: KVCacheBlock) -> None:
+        """Drop every entry of `block`."""
+        block_hash, group_id = block.raw_hash, block.group_id
+        if self._further or self.secondary_keys or block_hash is None or group_id is None:
+            self.drop((block,))
+            return
+        group = self.by_group.get(group_id)
+        if group is None or group.pop(block_hash, None) is not block:
+            raise _not_listed(block)
+        block.raw_hash = block.group_id = block.block_hash_num_tokens = None
 
     def drop(self, blocks: Iterable[KVCacheBlock]) -> None:
         """Drop every entry of `blocks`."""
-        by_group, further, secondary_keys = self.by_group, self._further, self.secondary_keys
+        careful = bool(self._further or self.secondary_keys)
+        group: dict[BlockHash, KVCacheBlock] = {}
+        of_group: int | None = None
         for block in blocks:
             block_hash, group_id = block.raw_hash, block.group_id
             if block_hash is None or group_id is None:
                 continue
-            if further or group_id not in by_group:
+            if careful:
                 self._strike(group_id, block_hash, block)
-            elif by_group[group_id].pop(block_hash, None) is not block:
-                raise _not_listed(block, make_block_key(block_hash, group_id))
-            if secondary_keys:
-                for key in secondary_keys.pop(block.block_id, ()):
+                for key in self.secondary_keys.pop(block.block_id, ()):
                     self._strike(get_group_id(key), get_block_hash(key), block)
+            else:
+                if group_id != of_group:
+                    group, of_group = self.by_group.get(group_id, {}), group_id
+                if group.pop(block_hash, None) is not block:
+                    raise _not_listed(block)
             block.raw_hash = block.group_id = block.block_hash_num_tokens = None
 
     def move(self, source: KVCacheBlock, target: KVCacheBlock) -> None:
@@ -203,13 +243,13 @@ class PrefixIndex:
         self.secondary_keys.clear()
 
 
-def _not_listed(block: KVCacheBlock, key: BlockKey) -> InvariantViolation:
+def _not_listed(block: KVCacheBlock) -> InvariantViolation:
     return InvariantViolation(
         (
             Violation(
                 "P3",
-                f"block {block.block_id} says that it carries key {key.hex()}, but the index does not list it there; "
-                "its identity was changed without the pool",
+                f"the index does not list {block!r} under the key that it carries; "
+                "an identity was changed without the pool",
                 (block.block_id,),
             ),
         )

@@ -14,14 +14,12 @@ from .block_key import BlockHash
 from .errors import BoundaryError, CachingDisabledError, IdentityConflictError, InvalidArgumentError
 from .membership import check_member, check_owned
 
-__all__ = ["check_partial_target", "full_block_targets", "hashes_per_block", "is_plain_run"]
+__all__ = ["check_partial_target", "full_block_targets", "hashes_per_block"]
 
 GROUP_ID_MAX = 2**32 - 1
 
 
-def hashes_per_block(
-    operation: str, enable_caching: bool, block_size: int, hash_block_size: int, group_id: int
-) -> int:
+def hashes_per_block(operation: str, enable_caching: bool, block_size: int, hash_block_size: int, group_id: int) -> int:
     """How many hash blocks one block spans, once the settings of a registration are found to be sound."""
     if not enable_caching:
         raise CachingDisabledError(
@@ -39,29 +37,6 @@ def hashes_per_block(
             "Pass the index of the KV-cache group."
         )
     return block_size // hash_block_size
-
-
-def is_plain_run(
-    own_blocks: Sequence[KVCacheBlock],
-    hashes: Sequence[BlockHash],
-    blocks: Sequence[KVCacheBlock],
-    start: int,
-    stop: int,
-) -> bool:
-    """Whether all blocks from `start` to `stop` are distinct, held, without an entry, and have a hash each.
-
-    That is nearly every call. The answer False means only that `full_block_targets` must look closer.
-    """
-    try:
-        if start < 0 or stop > len(hashes) or stop > len(blocks):
-            return False
-        run = blocks[start:stop]
-        for block in run:
-            if own_blocks[block.block_id] is not block or block.raw_hash is not None or block.ref_cnt < 1:
-                return False
-        return stop - start == 1 or len(set(run)) == stop - start
-    except (LookupError, AttributeError, TypeError):
-        return False
 
 
 def full_block_targets(

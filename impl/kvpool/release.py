@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from .block import KVCacheBlock
 from .errors import ReferenceUnderflowError, UnknownBlockError
+from .free_queue import FreeQueue
 from .membership import is_member
 
 if TYPE_CHECKING:
-    from .references import References
+    from .block_pool import BlockPool
 
 __all__ = ["check_references", "sort_by_pool"]
 
 
-def sort_by_pool(entries: Iterable[Any], home: References) -> dict[References, list[KVCacheBlock]]:
+def sort_by_pool(entries: Iterable[Any], home: BlockPool) -> dict[BlockPool, list[KVCacheBlock]]:
     """Entries by the pool that owns them, each in the given order, without null blocks; `home` first.
 
     Raises UnknownBlockError for anything that is no pool's own block.
     """
-    by_pool: dict[References, list[KVCacheBlock]] = {home: []}
+    by_pool: dict[BlockPool, list[KVCacheBlock]] = {home: []}
     for block in entries:
         pool = block.pool if isinstance(block, KVCacheBlock) else None
         if pool is None or not is_member(pool.blocks, block):
@@ -38,15 +39,15 @@ def sort_by_pool(entries: Iterable[Any], home: References) -> dict[References, l
     return by_pool
 
 
-def check_references(operation: str, pool: References, entries: Sequence[KVCacheBlock]) -> None:
+def check_references(operation: str, queue: FreeQueue, entries: Sequence[KVCacheBlock]) -> None:
     """Refuse if a block is listed more often than it has references."""
     for block, listed in Counter(entries).items():
         if listed > block.ref_cnt:
-            place = pool.free_block_queue.position(block)
+            place = queue.position(block)
             queued = (
                 "is not in the free queue"
                 if place is None
-                else f"is already in the free queue at position {place} of {pool.free_block_queue.num_free_blocks}"
+                else f"is already in the free queue at position {place} of {queue.num_free_blocks}"
             )
             raise ReferenceUnderflowError(
                 f"{operation} refused: block {block.block_id} has ref_cnt {block.ref_cnt}, is listed {listed} "

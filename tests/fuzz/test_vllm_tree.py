@@ -231,9 +231,7 @@ def test_stand_ins_are_inert_and_let_declarations_through(make_tree: Callable[..
 
 def test_a_stand_in_called_by_the_running_pool_is_an_error(make_tree: Callable[..., Path]) -> None:
     pool = load_tree(make_tree()).make_pool(3)
-    with pytest.raises(
-        TargetError, match=r"vLLM 7.8.9 .* called vllm.distributed.parallel_state.get_world_size"
-    ):
+    with pytest.raises(TargetError, match=r"vLLM 7.8.9 .* called vllm.distributed.parallel_state.get_world_size"):
         pool.get_usage()
 
 
@@ -357,9 +355,7 @@ def test_a_missing_package_names_the_extra(make_tree: Callable[..., Path]) -> No
 
 
 @pytest.mark.parametrize("fault", ["\n\nanswer = 1 / 0\n", "\n\ndef broken(:\n"])
-def test_a_file_that_fails_on_import_is_shown_with_its_line(
-    make_tree: Callable[..., Path], fault: str
-) -> None:
+def test_a_file_that_fails_on_import_is_shown_with_its_line(make_tree: Callable[..., Path], fault: str) -> None:
     with pytest.raises(TargetError, match=r"fails on import at .*kv_events.py:3: (ZeroDivision|Syntax)Error"):
         load_tree(make_tree(events=fault))
 
