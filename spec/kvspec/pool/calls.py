@@ -121,7 +121,7 @@ def block_of(state: PoolState, ref: act.Ref) -> int | None:
         return STRANGER
     pool = ref.queue_pool
     if pool is not None:
-        if pool < len(state.queues) and 0 <= index < len(state.queues[pool]):
+        if 0 <= pool < len(state.queues) and 0 <= index < len(state.queues[pool]):
             return state.queues[pool][index]
         return None
     return None  # the null block: resolved by the caller, which knows the geometry
@@ -156,7 +156,7 @@ class Resolver:
     def _block(self, state: PoolState, ref: act.Ref) -> int | None:
         pool = ref.null_pool
         if pool is not None:
-            return self.geometry.nulls[pool] if pool < len(self.geometry.nulls) else None
+            return self.geometry.nulls[pool] if self._has_pool(pool) else None
         return block_of(state, ref)
 
     def _blocks(self, state: PoolState, refs: tuple[act.Ref, ...]) -> tuple[int, ...] | None:
@@ -169,7 +169,7 @@ class Resolver:
         return tuple(found)
 
     def _has_room(self, state: PoolState, holder: int, more: int) -> bool:
-        return holder < len(state.tables) and len(state.tables[holder]) + more <= self.scope.hold
+        return 0 <= holder < len(state.tables) and len(state.tables[holder]) + more <= self.scope.hold
 
     def _has_pool(self, pool: int) -> bool:
         return 0 <= pool < len(self.geometry.sizes)
@@ -216,7 +216,12 @@ class Resolver:
         release gives back, so giving back somebody else's is not an action. Listing one entry twice is one only
         where it takes the count below zero, because then the pool must notice."""
         blocks = self._blocks(state, action.refs)
-        if blocks is None or not self._has_pool(action.pool) or not action.refs or action.holder >= len(state.tables):
+        if (
+            blocks is None
+            or not self._has_pool(action.pool)
+            or not action.refs
+            or not 0 <= action.holder < len(state.tables)
+        ):
             return None
         entries = [ref.position for ref in action.refs if ref.is_held]
         if any(ref.is_held and ref.owner != action.holder for ref in action.refs):
