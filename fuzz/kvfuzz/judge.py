@@ -52,7 +52,6 @@ class Judge:
         self.traces = traces
         self.search_seconds = search_seconds
         self.symmetry = symmetry
-        self._last_call: type = type(None)
 
     def run(self, suite: Suite, progress: Progress | None = None) -> SuiteResult:
         """Never raises for what the target does; UsageError and interrupts pass through."""
@@ -143,12 +142,12 @@ class Judge:
         )
 
     def _walk(self, suite: Suite, progress: Progress) -> SuiteResult:
-        adapter = self._adapter()
-        return self._walk_with(adapter, suite, progress)
+        return self._walk_with(self._adapter(), suite, progress)[0]
 
     def _walk_with(
         self, adapter: Adapter, suite: Suite, progress: Progress, lifted: tuple[str, ...] = ()
-    ) -> SuiteResult:
+    ) -> tuple[SuiteResult, type | None]:
+        """(result, type of the call that failed, as the walk met it)."""
         level, model = self._model(suite, adapter)
         budget = WalkBudget(steps=suite.steps or None, cpu_seconds=suite.seconds, run_length=suite.run_length)
         walk = Walk(
@@ -164,9 +163,9 @@ class Judge:
         base = self._stepped(suite, model, result.coverage, f"{result.steps:,} steps in {result.runs:,} runs")
         if result.failure is not None:
             origin = f"walk, seed {self.seed}, run {result.run}"
-            self._last_call = type(result.failure.call)
-            return self._failed(base, level, model, adapter, result.failure, result.actions, origin, progress, lifted)
-        return base
+            failed = self._failed(base, level, model, adapter, result.failure, result.actions, origin, progress, lifted)
+            return failed, type(result.failure.call)
+        return base, None
 
     def _stepped(self, suite: Suite, model: Model, coverage: Coverage, text: str) -> SuiteResult:
         missing = tuple(coverage.missing)
@@ -196,13 +195,11 @@ class Judge:
         while True:
             known = tuple(findings)
             adapter.limits = (*others, lifted._replace(excludes=_only(lifted, known)))
-            result = self._walk_with(adapter, suite, progress, lifted=(suite.limit,))
+            result, call = self._walk_with(adapter, suite, progress, lifted=(suite.limit,))
             steps += result.steps or 0
-            found = result.findings
-            call = self._last_call
-            if not found or call in findings:
+            if call is None or call in findings or not result.findings:
                 break
-            findings[call] = found[0]
+            findings[call] = result.findings[0]
         told = f"{lifted.sentence} {len(findings)} operations show it" if findings else "Nothing is behind this limit"
         return result._replace(
             verdict=VIOLATED if findings else HOLDS,

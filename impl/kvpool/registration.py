@@ -64,12 +64,12 @@ def full_block_targets(
     if len(hashes) < stop * scale:
         raise BoundaryError(
             f"cache_full_blocks refused: {stop} full blocks need {stop * scale} block hashes, the request has "
-            f"{len(hashes)}. Hash the request's tokens before registering its blocks."
+            f"{len(hashes)}; expected at least as many. Hash the request's tokens before registering its blocks."
         )
     if len(blocks) < stop:
         raise InvalidArgumentError(
-            f"cache_full_blocks refused: num_full_blocks is {stop} but only {len(blocks)} blocks were passed. "
-            "Pass the request's whole block table."
+            f"cache_full_blocks refused: num_full_blocks is {stop} but only {len(blocks)} blocks were passed; expected "
+            "at least as many. Pass the request's whole block table."
         )
     targets: list[int] = []
     for position in range(start, stop):
@@ -139,7 +139,7 @@ def check_partial_target(
     if num_tokens // hash_block_size > len(hashes):
         raise BoundaryError(
             f"cache_partial_block refused: {num_tokens} tokens need {num_tokens // hash_block_size} block hashes, "
-            f"the request has {len(hashes)}. Hash the request's tokens first."
+            f"the request has {len(hashes)}; expected at least as many. Hash the request's tokens first."
         )
     check_member("cache_partial_block", own_blocks, block)
     check_owned("cache_partial_block", block)
