@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .block import KVCacheBlock
+from .block_key import BlockHash, BlockKey, get_block_hash, get_group_id, make_block_key
 from .block_pool import BlockPool
 from .errors import (
     BoundaryError,
@@ -22,12 +23,16 @@ from .errors import (
     Violation,
 )
 from .events import AllBlocksCleared, BlockRemoved, BlockStored, EventTypes
+from .metrics import MetricsCollector
 from .prefix_hash import PrefixHasher
 from .request import LoraAdapter, MultimodalFeature, PlaceholderRange, Request
 from .snapshot import PoolSnapshot
+from .watchers import ReuseCallback
 
 __all__ = [
     "AllBlocksCleared",
+    "BlockHash",
+    "BlockKey",
     "BlockPool",
     "BlockRemoved",
     "BlockStored",
@@ -41,6 +46,7 @@ __all__ = [
     "KVCacheBlock",
     "KVPoolError",
     "LoraAdapter",
+    "MetricsCollector",
     "MultimodalFeature",
     "NotEnoughBlocksError",
     "NotOwnedError",
@@ -52,6 +58,10 @@ __all__ = [
     "ReferenceUnderflowError",
     "RefusedError",
     "Request",
+    "ReuseCallback",
     "UnknownBlockError",
     "Violation",
+    "get_block_hash",
+    "get_group_id",
+    "make_block_key",
 ]

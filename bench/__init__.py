@@ -1,0 +1,1 @@
+"""Speed measurements; `python -m bench` runs them and writes bench/RESULTS.md. No part of the distribution."""

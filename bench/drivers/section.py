@@ -1,0 +1,65 @@
+"""Rates of the drivers as Markdown: pure functions from turns to text.
+
+The word "missed" stands in the text exactly if a goal was missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bench.drivers.comparison import Turns
+from bench.drivers.contenders import SHIPPED_STRIDE
+from kvspec.pool import PoolScope
+
+WALK = "walk"
+MACHINE = "Hypothesis machine"
+WALK_ALL = "walk, every property on every step"
+MACHINE_ALL = "Hypothesis machine, every property on every step"
+EXPLORER = "explorer, every property on every step"
+MODEL = "explorer, model alone"
+
+RATIO_GOAL = 20.0
+"""Steps per CPU second of the walk divided by the machine's, same checks."""
+RATE_GOAL = 25_000.0
+"""Steps per CPU second of the walk, on an idle core."""
+
+_INTRODUCTION = (
+    "Steps really executed on kvpool and on the specification, side by side; after each, the outcome and everything "
+    "that the pool shows are compared. Walk and machine are compared at the same checks twice: with the properties "
+    "judged on every {stride}th step, as the walk is shipped, and on every step. The explorer's steps include putting "
+    "the pool back into the state by replay."
+)
+
+
+def render(turns: Sequence[tuple[PoolScope, Turns]]) -> str:
+    """The whole section, without a heading."""
+    return "\n\n".join(
+        [_INTRODUCTION.format(stride=SHIPPED_STRIDE), *(_of_scope(scope, measured) for scope, measured in turns)]
+    )
+
+
+def _of_scope(scope: PoolScope, measured: Turns) -> str:
+    rounds = len(measured.work[WALK])
+    lines = [
+        f"Scope {scope}; medians of {rounds} rounds in which all took turns:",
+        "",
+        "| driver | steps counted | steps per CPU s | states per CPU s | times the machine | goal | |",
+        "|---|---:|---:|---:|---:|---|---|",
+    ]
+    for name in measured.work:
+        states = f"{measured.state_rate(name):,.0f}" if name in (EXPLORER, MODEL) else ""
+        ratio, goal, verdict = _comparison(name, measured)
+        lines.append(
+            f"| {name} | {measured.steps(name):,} | {measured.rate(name):,.0f} | {states} | {ratio} | {goal} | {verdict} |"
+        )
+    return "\n".join(lines)
+
+
+def _comparison(name: str, measured: Turns) -> tuple[str, str, str]:
+    if name == WALK_ALL:
+        return f"{measured.ratio(name, MACHINE_ALL):.1f}", "", ""
+    if name != WALK:
+        return "", "", ""
+    ratio, rate = measured.ratio(WALK, MACHINE), measured.rate(WALK)
+    kept = "kept" if round(ratio, 1) >= RATIO_GOAL and round(rate) >= RATE_GOAL else "**missed**"
+    return f"{ratio:.1f}", f"{RATIO_GOAL:.0f} times; {RATE_GOAL:,.0f} on an idle core", kept
