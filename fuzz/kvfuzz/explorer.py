@@ -88,8 +88,17 @@ def _as_is(state: Hashable) -> Hashable:
     return state
 
 
+def _never_again(_state: Hashable) -> Hashable:
+    return object()
+
+
+_KEYS = {"none": _as_is, "paths": _never_again}
+
+
 class Explorer:
-    """One exploration. `accept` decides whether a failure ends it; by default any does."""
+    """One exploration. symmetry: "full" visits one state of each orbit, "none" every state, "paths" every path (of a
+    bounded depth): the only one that judges an implementation which remembers more than it shows. `accept` decides
+    whether a failure ends it; by default any does."""
 
     def __init__(
         self,
@@ -104,7 +113,7 @@ class Explorer:
         self.lockstep = None if adapter is None else Lockstep(model, adapter)
         self.budget = budget
         self.coverage = Coverage(model, adapter.limits if adapter else ())
-        self._key: Callable[[Any], Hashable] = model.canonical if symmetry == "full" else _as_is
+        self._key: Callable[[Any], Hashable] = _KEYS.get(symmetry, model.canonical)
         self._progress = progress
         self._accept = accept
         self._seen: set[Hashable] = set()
@@ -131,19 +140,19 @@ class Explorer:
                     return self._result(None, [], False, depth, stopped)
                 found = self._expand(node, following)
                 if found is not None:
-                    failure, action = found
-                    return self._result(failure, [*node.path(), action], False, depth + 1, "")
+                    failure, actions = found
+                    return self._result(failure, [*node.path(), *actions], False, depth + 1, "")
             if following:
                 depth += 1
             frontier = following
         return self._result(None, [], True, depth, "")
 
-    def _expand(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
+    def _expand(self, node: _Node, following: list[_Node]) -> tuple[Failure, list[Any]] | None:
         if self.lockstep is None:
             return self._expand_model(node, following)
         return self._expand_lockstep(node, following)
 
-    def _expand_model(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
+    def _expand_model(self, node: _Node, following: list[_Node]) -> tuple[Failure, list[Any]] | None:
         model, state = self.model, node.state
         for action in model.enabled(state):
             call = model.resolve(state, action)
@@ -167,30 +176,38 @@ class Explorer:
                         step.after,
                     )
                     if self._accept is None or self._accept(failure):
-                        return failure, action
+                        return failure, [action]
                 self._visit(node, action, call, transition.state, following)
         return None
 
-    def _expand_lockstep(self, node: _Node, following: list[_Node]) -> tuple[Failure, Any] | None:
-        """The implementation is put back into the node's state only when an action has changed it."""
+    def _expand_lockstep(self, node: _Node, following: list[_Node]) -> tuple[Failure, list[Any]] | None:
+        """The implementation is put back into the node's state only when an action has changed it. Until then the
+        actions add up: what they do to an implementation beyond what it shows may be why a later one fails; then, and
+        only then, they belong to the path of the failure."""
         lockstep = self.lockstep
         assert lockstep is not None
+        since: list[Any] = []
         moved = True
         for action in self.model.enabled(node.state):
             if moved:
                 self._return_to(node)
-                moved = False
+                since, moved = [], False
             failure = lockstep.apply(action)
             if failure is not None:
                 moved = True
+                if since:
+                    self._return_to(node)
+                    alone = lockstep.apply(action)
+                    failure, since = (failure, since) if alone is None else (alone, [])
                 if self._accept is None or self._accept(failure):
-                    return failure._replace(position=node.depth), action
+                    return failure._replace(position=node.depth + len(since)), [*since, action]
                 continue
             step = lockstep.last
             if step is None:
                 continue
             self._transitions += 1
             self.coverage.record(action, step)
+            since.append(action)
             if step.after is not node.state:
                 moved = step.after != node.state
                 self._visit(node, action, step.call, step.after, following)

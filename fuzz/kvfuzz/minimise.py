@@ -153,6 +153,8 @@ class Minimiser:
             again = False
             for scope in self._level.smaller_scopes(model.scope):
                 candidate = self._level.make_model(scope)
+                if not {type(action) for action in actions} <= {kind.type for kind in candidate.actions}:
+                    continue  # no search in this scope would try what the trace does
                 found = self._same(candidate, actions)
                 if found is not None and len(found[1]) <= len(actions):
                     model, (failure, actions), again = candidate, found, True
@@ -169,19 +171,47 @@ class Minimiser:
                 break
             self._progress(f"searching for less than {len(actions)} operations at {scope}")
             rung = self._level.make_model(scope)
-            result = Explorer(
-                rung,
-                self._adapter,
-                budget=ExploreBudget(depth=len(actions) - 1, cpu_seconds=left),
-                accept=self._is_wanted,
-            ).run()
-            confirmed = self._same(rung, list(result.actions)) if result.failure is not None else None
-            if confirmed is not None:
-                failure, actions = self._lower_arguments(rung, *confirmed)
+            found, exhausted = self._shorter(rung, len(actions), "full", left)
+            if found is not None:
+                failure, actions = self._lower_arguments(rung, *found)
                 model, proved = rung, True
             elif scope == model.scope:
-                proved = result.exhausted
+                proved = exhausted
+        if proved and _comes_back(model, actions):
+            left = deadline - time.process_time()
+            found, proved = self._shorter(model, len(actions), "paths", left) if left > 0 else (None, False)
+            if found is not None:
+                failure, actions = self._lower_arguments(model, *found)
+                proved = True
         return Minimised(failure, tuple(actions), model, proved, self._replays)
+
+    def _shorter(
+        self, model: Model, length: int, symmetry: str, seconds: float
+    ) -> tuple[tuple[Failure, list[Any]] | None, bool]:
+        """(a failing run of fewer actions, whether all of them were tried)."""
+        budget = ExploreBudget(depth=length - 1, cpu_seconds=seconds)
+        result = Explorer(model, self._adapter, symmetry, budget, accept=self._is_wanted).run()
+        if result.failure is None:
+            return None, result.exhausted
+        found = self._same(model, list(result.actions))
+        return (found if found is not None and len(found[1]) < length else None), False
+
+
+def _comes_back(model: Model, actions: Sequence[Any]) -> bool:
+    """Whether the run passes through one state twice before its last action.
+
+    Cutting that loop out gives a shorter run, which does not fail, or it would have been found. So the implementation
+    remembers more than it shows, and a search that visits each state once proves nothing about it.
+    """
+    state = model.initial()
+    seen = {model.canonical(state)}
+    for action in actions[:-1]:
+        state = model.step(state, action)[0].state
+        key = model.canonical(state)
+        if key in seen:
+            return True
+        seen.add(key)
+    return False
 
 
 def simpler_values(value: Any) -> Iterator[Any]:

@@ -73,7 +73,6 @@ TINY = {
 }
 
 
-@pytest.mark.xfail(reason="S6, S8, S20, S29 and the action cache_full are required of scopes that cannot reach them")
 @pytest.mark.parametrize("name", TINY)
 def test_only_what_can_be_reached_is_required(name: str) -> None:
     model = PoolModel(TINY[name])

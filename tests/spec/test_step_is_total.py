@@ -110,10 +110,7 @@ def test_enabled_offers_only_actions_that_resolve(model: Model) -> None:
         Touch(0, (null(-9),)),
         Write(null(-1)),
         MoveHashes(null(-9), null()),
-        pytest.param(
-            Write(queued(0), 99),
-            marks=pytest.mark.xfail(reason="kvspec.pool.calls does not look at the pool of a write"),
-        ),
+        Write(queued(0), 99),
     ],
     ids=repr,
 )

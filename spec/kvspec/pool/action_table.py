@@ -17,6 +17,7 @@ from kvspec.pool.scope import PoolScope
 
 def pool_actions(scope: PoolScope) -> tuple[ActionKind, ...]:
     """One row for each action kind that can take part at this scope."""
+    fills_a_block = any(span <= scope.depth for span in scope.spans)
     references, identities = ReferenceActions(scope), IdentityActions(scope)
     table = [
         ActionKind("allocate", act.Allocate, references.every_allocate, references.some_allocate, 3.0),
@@ -27,13 +28,18 @@ def pool_actions(scope: PoolScope) -> tuple[ActionKind, ...]:
         ActionKind("write", act.Write, identities.every_write, identities.some_write, 1.0),
         ActionKind("lookup", act.Lookup, references.every_lookup, references.some_lookup, 1.0, scope.caching),
         ActionKind(
-            "cache_full", act.CacheFull, identities.every_cache_full, identities.some_cache_full, 3.0, scope.caching
+            "cache_full",
+            act.CacheFull,
+            identities.every_cache_full,
+            identities.some_cache_full,
+            3.0,
+            scope.caching and fills_a_block,
         ),
     ]
     if scope.caching:
         table.append(ActionKind("hit", act.Hit, references.every_hit, references.some_hit, 2.0))
         table.append(ActionKind("move_hashes", act.MoveHashes, identities.every_move, identities.some_move, 1.0))
-    if scope.caching and scope.events:
+    if scope.caching and scope.events and fills_a_block:
         table.append(ActionKind("announce", act.Announce, identities.every_announce, identities.some_announce, 0.4))
     if scope.has_partial:
         table.append(

@@ -285,7 +285,9 @@ class Resolver:
 
     def _write(self, state: PoolState, action: act.Write) -> WriteBlock | None:
         block = self._block(state, action.ref)
-        return None if block is None or block == STRANGER else WriteBlock(block, action.pool)
+        if block is None or block == STRANGER or self.geometry.owner[block] != action.pool:
+            return None
+        return WriteBlock(block, action.pool)
 
     def _announce(self, state: PoolState, action: act.Announce) -> EmitCachedBlockEvents | None:
         """Only for identities that are resident: what else it could mean, the pool's interface leaves open."""

@@ -191,7 +191,7 @@ SITUATIONS = (
     ),
     Situation(
         Sometimes("S6", "Two blocks carried one identity.", _duplicate_identity),
-        lambda s: s.caching and s.holders * s.hold > 1,
+        lambda s: s.caching and s.holders * s.hold > 1 and sum(s.blocks) > 1,
     ),
     Situation(
         Sometimes("S7", "A block was touched in the middle of the queue.", _middle_of_queue_touched),
@@ -199,7 +199,7 @@ SITUATIONS = (
     ),
     Situation(
         Sometimes("S8", "One release gave back blocks to both ends.", _released_both_lanes),
-        lambda s: s.caching and s.hold > 1,
+        lambda s: s.caching and s.hold > 1 and sum(s.blocks) > 1,
     ),
     Situation(
         Sometimes("S9", "One release gave back blocks of several pools.", _released_several_pools),
@@ -224,12 +224,12 @@ SITUATIONS = (
     Situation(Sometimes("S17", "A watched block was in use again.", _watched_then_touched), _watched),
     Situation(
         Sometimes("S18", "A partial entry was promoted to a full one.", _promoted),
-        lambda s: _partial(s) and s.events,
+        lambda s: _partial(s) and s.events and any(1 < span <= s.depth for span in s.spans),
     ),
     Situation(Sometimes("S19", "A block carried several entries.", _several_entries), _partial),
     Situation(
         Sometimes("S20", "Entries moved to another block.", _moved_entries),
-        lambda s: s.caching and s.holders * s.hold > 1,
+        lambda s: s.caching and s.holders * s.hold > 1 and max(s.blocks) > 1,
     ),
     Situation(
         Sometimes("S21", "A mask left blocks out.", _masked),
@@ -244,7 +244,7 @@ SITUATIONS = (
     Situation(Sometimes("S28", "A write to an identified block was refused.", _write_refused_identified), _cached),
     Situation(
         Sometimes("S29", "One lookup hit in several groups.", _groups_agree),
-        lambda s: s.caching and s.groups > 1 and s.hold > 1,
+        lambda s: s.caching and s.groups > 1 and s.hold > 1 and max(s.blocks) > 1,
     ),
 )
 

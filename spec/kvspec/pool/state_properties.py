@@ -79,7 +79,7 @@ class StateProperties(PoolSubject):
                 return f"block {block} carries {self.names(carried)} but lookup finds it under {self.names(found)}"
             if len(set(carried)) != len(carried):
                 return f"block {block} carries an identity twice: {self.names(carried)}"
-        if step.outcome is not None and step.outcome.label == "hit":
+        if isinstance(step.call, calls.GetCachedBlock | calls.HitBlocks) and step.outcome.label == "hit":
             call = step.call
             for group, block in zip(call.groups, step.outcome.value, strict=False):
                 identity = self.identities.pack(call.prefix, call.boundary, group)

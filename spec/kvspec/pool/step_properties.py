@@ -191,7 +191,7 @@ class StepProperties(PoolSubject):
         call, before, after = step.call, step.before, step.after
         if isinstance(call, _TAKES) and step.outcome.label == "done":
             for block in step.outcome.value:
-                if after.entries[block] or after.lookup[block]:
+                if 0 <= block < len(after.entries) and (after.entries[block] or after.lookup[block]):
                     return f"block {block} was handed out while it carries {self.names(after.entries[block])}"
         for block, carried in enumerate(after.entries):
             new = set(carried) - set(before.entries[block])
