@@ -22,8 +22,8 @@ class UnhashedToTail(BlockPool):
         super().free_blocks(blocks)
         for block in dict.fromkeys(blocks):
             if block.pool is self and not block.is_null and block.ref_cnt == 0 and block.block_hash is None:
-                self.free_block_queue.remove([block])
-                self.free_block_queue.push_aged([block])
+                self.touch([block])
+                self.unpin_blocks([block], lambda _block: None)
 
 
 class QueuedTwice(BlockPool):
@@ -33,10 +33,10 @@ class QueuedTwice(BlockPool):
     def free_blocks(self, ordered_blocks: Iterable[KVCacheBlock]) -> None:
         blocks = list(ordered_blocks)
         super().free_blocks(blocks)
-        again = [block for block in blocks if block.pool is self and not block.is_null and block.ref_cnt == 0]
-        for block in dict.fromkeys(again):
-            if again.count(block) > 1:
-                self.free_block_queue.push_aged([block])
+        for block in dict.fromkeys(blocks):
+            if block.pool is self and not block.is_null and block.ref_cnt == 0 and blocks.count(block) > 1:
+                block.ref_cnt = 1
+                super().free_blocks([block])
 
 
 def unhashed_to_tail() -> BlockPoolAdapter:
