@@ -19,7 +19,6 @@ from typing import Any
 from .contender import BenchRequest, Contender
 from .rows import BLOCK_SIZE, CycleKind, Timings
 
-
 PROMPT_TOKENS = 2048
 
 

@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .contender import BenchRequest, Contender, fresh_hashes
@@ -147,7 +148,7 @@ def lookup_cycle(contender: Contender, pool_size: int, seed: int) -> Cycle:
 
 @dataclass(frozen=True)
 class CycleKind:
-    """A named way to build a cycle for one contender; `batch` is None where it has no meaning."""
+    """A way to build a cycle for one contender; `batch` is None where it has no meaning."""
 
     batch: int | None
     build: Callable[[Contender], Cycle]
@@ -157,9 +158,11 @@ def cycle_kinds(pool_size: int, batches: tuple[int, ...], seed: int) -> Iterator
     """Everything that is measured at one pool size."""
     for batch in batches:
         for caching in (True, False):
-            yield CycleKind(batch, lambda c, b=batch, k=caching: uncached_cycle(c, pool_size, b, k))
+            yield CycleKind(batch, partial(uncached_cycle, pool_size=pool_size, batch=batch, caching=caching))
         for events in (False, True):
-            yield CycleKind(batch, lambda c, b=batch, e=events: eviction_cycle(c, pool_size, b, e))
+            yield CycleKind(batch, partial(eviction_cycle, pool_size=pool_size, batch=batch, events=events))
         for scattered in (False, True):
-            yield CycleKind(batch, lambda c, b=batch, s=scattered: touch_cycle(c, pool_size, b, s, seed))
-    yield CycleKind(None, lambda c: lookup_cycle(c, pool_size, seed))
+            yield CycleKind(
+                batch, partial(touch_cycle, pool_size=pool_size, batch=batch, scattered=scattered, seed=seed)
+            )
+    yield CycleKind(None, partial(lookup_cycle, pool_size=pool_size, seed=seed))

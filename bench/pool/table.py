@@ -30,18 +30,15 @@ class Figure:
     own: float
     upstream: float
     ratio: float
-    promise: float
+    # None where kvpool promises nothing.
+    promise: float | None
 
 
-def render(
-    upstream_name: str, sizes: Sequence[str], cells: Iterable[Cell], figures: Iterable[Figure], machine: str
-) -> str:
+def render(upstream_name: str, sizes: Sequence[str], cells: Iterable[Cell], figures: Iterable[Figure]) -> str:
     """The whole report."""
     lines = [
         f"kvpool beside {upstream_name}: time of kvpool divided by time of vLLM, median of paired, interleaved "
         "repetitions in one process (lower is better; under 1 kvpool is faster).",
-        "",
-        f"Machine: {machine}.",
         "",
         _row(
             "operation",
@@ -72,14 +69,16 @@ def render(
         )
     lines += ["", _row("figure", "kvpool", "vLLM", "ratio", "promise", ""), "|---|---:|---:|---:|---:|---|"]
     for figure in figures:
-        verdict = _verdict([figure.ratio], figure.promise)
+        promise, verdict = "", ""
+        if figure.promise is not None:
+            promise, verdict = f"{figure.promise:.2f}", _verdict([figure.ratio], figure.promise)
         lines.append(
             _row(
                 figure.name,
                 f"{figure.own:.1f}",
                 f"{figure.upstream:.1f}",
                 f"{figure.ratio:.2f}",
-                f"{figure.promise:.2f}",
+                promise,
                 verdict,
             )
         )

@@ -213,20 +213,28 @@ def _packed(token_ids: Sequence[int]) -> bytes:
     if _BIG_ENDIAN:
         tokens.byteswap()
     packed = tokens.tobytes()
-    # An array takes True for 1 and False for 0. Looking at every type would take longer than hashing, but only
-    # tokens whose lowest byte is 0 or 1 can be bools, and those few are found quickly.
-    low_bytes = packed[::TOKEN_BYTES]
-    if low_bytes.count(0) + low_bytes.count(1) > MAYBE_BOOLS_MAX:
-        if bool in set(map(type, token_ids)):
-            raise _bad_token(token_ids)
-        return packed
+    if _has_bool(token_ids, packed[::TOKEN_BYTES]):
+        raise _bad_token(token_ids)
+    return packed
+
+
+def _has_bool(token_ids: Sequence[int], low_bytes: bytes) -> bool:
+    """Whether a token is a bool, which an array takes for 0 or 1; `low_bytes` holds the lowest byte of each.
+
+    Looking at every type would take longer than hashing, but only tokens whose lowest byte is 0 or 1 can be bools,
+    and those few are found quickly.
+    """
+    looks_left = MAYBE_BOOLS_MAX
     for low_byte in (0, 1):
         place = low_bytes.find(low_byte)
         while place >= 0:
             if type(token_ids[place]) is bool:
-                raise _bad_token(token_ids)
+                return True
+            looks_left -= 1
+            if not looks_left:
+                return bool in set(map(type, token_ids))
             place = low_bytes.find(low_byte, place + 1)
-    return packed
+    return False
 
 
 def _bad_token(token_ids: Sequence[Any]) -> HashInputError:

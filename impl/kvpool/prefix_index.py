@@ -12,7 +12,7 @@ Composed keys (hash and group id) appear only at the edges.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .block import KVCacheBlock
 from .block_key import BlockHash, BlockKey, get_block_hash, get_group_id, make_block_key
@@ -174,32 +174,37 @@ class PrefixIndex:
                 if group.setdefault(block_hash, block) is not block:
                     self._add_further(group_id, block_hash, block)
                 return True
-            run = blocks[start:stop]
-            for block in run:
-                if block._pool is not pool or block.raw_hash is not None or block.ref_cnt < 1:
-                    return False
-            if len(set(run)) < stop - start:
-                return False
         except (LookupError, AttributeError, TypeError):
             return False
-        num_tokens = start * block_size
-        for block, block_hash in zip(run, hashes[start:stop], strict=True):
-            num_tokens += block_size
-            block.raw_hash = block_hash
-            block.group_id = group_id
-            block.block_hash_num_tokens = num_tokens
-            if group.setdefault(block_hash, block) is not block:
-                self._add_further(group_id, block_hash, block)
+        run, num_tokens = blocks[start:stop], start * block_size
+        try:
+            for block, block_hash in zip(run, hashes[start:stop], strict=True):
+                if block._pool is not pool or block.raw_hash is not None or block.ref_cnt < 1:
+                    raise LookupError
+                num_tokens += block_size
+                block.raw_hash = block_hash
+                block.group_id = group_id
+                block.block_hash_num_tokens = num_tokens
+                if group.setdefault(block_hash, block) is not block:
+                    self._add_further(group_id, block_hash, block)
+        except (LookupError, AttributeError, ValueError):
+            # A block that is listed twice is caught here too: by then it has an entry.
+            self.drop(run[: num_tokens // block_size - start])
+            return False
         return True
 
     def drop_one(self, block: KVCacheBlock) -> None:
-        """Drop every entry of `block`."""
-        block_hash, group_id = block.raw_hash, block.group_id
-        if self._further or self.secondary_keys or block_hash is None or group_id is None:
+        """Drop every entry of `block`, which has a primary one."""
+        if self._further or self.secondary_keys:
             self.drop((block,))
             return
-        group = self.by_group.get(group_id)
-        if group is None or group.pop(block_hash, None) is not block:
+        group_id: Any = block.group_id
+        block_hash: Any = block.raw_hash
+        try:
+            listed = self.by_group[group_id].pop(block_hash)
+        except KeyError:
+            raise _not_listed(block) from None
+        if listed is not block:
             raise _not_listed(block)
         block.raw_hash = block.group_id = block.block_hash_num_tokens = None
 

@@ -125,6 +125,32 @@ def test_block_released_again_keeps_only_its_latest_place(pool: BlockPool) -> No
     assert ids(pool.get_new_blocks(9)) == [2, 1, 3, 4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_block_that_aged_since_is_not_taken_from_its_earlier_place(
+    pool: BlockPool, make_request: MakeRequest, count: int
+) -> None:
+    blocks = pool.get_new_blocks(6)
+    pool.free_blocks(blocks)
+    moved = blocks[:1]
+    pool.touch(moved)
+    pool.cache_full_blocks(make_request(1), moved, 0, 1, 4, 0)
+    pool.free_blocks(moved)
+    pool.evict_blocks([moved[0].block_id])
+    assert order(pool) == [2, 3, 4, 5, 6, 7, 8, 9, 1]
+    assert ids(pool.get_new_blocks(count)) == [2, 3, 4, 5][:count]
+    pool.check({"test": blocks[1 : count + 1]})
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_block_mentioned_twice_is_handed_out_once(pool: BlockPool, count: int) -> None:
+    blocks = pool.get_new_blocks(4)
+    pool.free_blocks(blocks)
+    pool.touch(blocks[1:2])
+    pool.free_blocks(blocks[1:2])
+    taken = [block for _ in range(9 // count) for block in pool.get_new_blocks(count)]
+    assert ids(taken) == [2, 1, 3, 4, 5, 6, 7, 8, 9][: len(taken)]
+
+
 def test_endless_touch_and_release_does_not_grow_the_queue(pool: BlockPool) -> None:
     blocks = pool.get_new_blocks(3)
     pool.free_blocks(blocks)

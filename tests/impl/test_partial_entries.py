@@ -157,15 +157,18 @@ def test_move_without_entries_does_nothing(pool: BlockPool) -> None:
     assert pool.snapshot() == before
 
 
+@pytest.mark.parametrize("alone", [True, False])
 def test_block_with_many_entries_loses_all_when_handed_out(
-    pool: BlockPool, block: KVCacheBlock, request_: Request
+    pool: BlockPool, block: KVCacheBlock, request_: Request, alone: bool
 ) -> None:
     pool.cache_partial_block(request_, block, 12, 0, BLOCK_SIZE)
     for num_tokens in (4, 8):
         pool.cache_partial_block(request_, block, num_tokens, 0, BLOCK_SIZE)
+    if alone:
+        pool.get_new_blocks(8)
     pool.free_blocks([block])
     pool.take_events()
-    assert pool.get_new_blocks(9)[-1] is block
+    assert pool.get_new_blocks(1 if alone else 9)[-1] is block
     removed = [event.block_hashes[0] for event in pool.take_events()]
     assert removed[0] == request_.block_hashes[2]
     assert sorted(removed[1:]) == sorted(request_.block_hashes[:2])

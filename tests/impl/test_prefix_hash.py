@@ -2,6 +2,7 @@
 
 import hashlib
 import itertools
+import os
 import struct
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from kvpool import HashInputError, LoraAdapter, MultimodalFeature, PlaceholderRange, PrefixHasher, Request
+from kvpool.extra_keys import request_extra_keys
 
 TOKENS = list(range(100, 112))
 
@@ -96,6 +98,16 @@ def test_hash_depends_on_the_parent_and_not_on_the_position() -> None:
     assert first != hasher.hash_block(first, TOKENS[:4])
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "offset"),
+    [(0, 2, None), (0, 3, 2), (2, 4, 0), (3, 5, -1), (4, 6, -2), (5, 8, None), (0, 12, 2)],
+)
+def test_item_belongs_to_the_blocks_that_it_overlaps(start: int, end: int, offset: int | None) -> None:
+    request = Request("r", TOKENS, mm_features=[image("a", 2, 3)])
+    expected = () if offset is None else (("mm", "a", offset),)
+    assert request_extra_keys(request, start, end) == expected
+
+
 def test_values_moved_between_keys_do_not_collide() -> None:
     hasher = PrefixHasher(4)
     variants: list[list[tuple[Any, ...]]] = [
@@ -165,7 +177,11 @@ for hasher in (PrefixHasher(8, seed=b"x"), PrefixHasher(8, "blake2b")):
 def test_processes_with_different_hash_seeds_agree() -> None:
     outputs = {
         subprocess.run(
-            [sys.executable, "-c", PROGRAM], env={"PYTHONHASHSEED": seed}, capture_output=True, check=True, text=True
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
         ).stdout
         for seed in ("0", "1", "random")
     }

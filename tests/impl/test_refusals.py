@@ -104,6 +104,7 @@ REFUSALS: dict[str, tuple[type[RefusedError], Callable[[Scene], object]]] = {
     "cache odd block size": (BoundaryError, lambda s: s.full([s.plain], block_size=6)),
     "cache block size 0": (BoundaryError, lambda s: s.full([s.plain], block_size=0)),
     "cache negative start": (InvalidArgumentError, lambda s: s.full([s.plain], start=-1)),
+    "cache negative start alone": (InvalidArgumentError, lambda s: s.full([s.plain], start=-1, stop=0)),
     "cache float start": (InvalidArgumentError, lambda s: s.full([s.plain], start=0.0)),
     "cache negative group": (InvalidArgumentError, lambda s: s.full([s.plain], group=-1)),
     "cache float group": (InvalidArgumentError, lambda s: s.full([s.plain], group=0.0)),

@@ -69,6 +69,19 @@ def test_watcher_on_a_block_that_is_still_held_waits(pool: BlockPool) -> None:
     pool.check()
 
 
+@pytest.mark.parametrize("released_plainly", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_watchers_fire_whatever_the_size_of_the_request(pool: BlockPool, released_plainly: bool, count: int) -> None:
+    blocks = take_all(pool)
+    witness = Witness()
+    pool.unpin_blocks(blocks[:2], witness.watcher("w"))
+    if released_plainly:
+        pool.touch(blocks[:2])
+        pool.free_blocks(blocks[:2])
+    pool.get_new_blocks(count)
+    assert [call[:3] for call in witness.calls] == [("w", 1, 0), ("w", 2, 0)][:count]
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_other_blocks_are_handed_out_without_firing(pool: BlockPool, count: int) -> None:
     (block,) = pool.get_new_blocks(1)
@@ -108,6 +121,17 @@ def test_failing_watcher_keeps_the_blocks_in_place_and_the_others_fire(pool: Blo
     pool.check({})
     assert len(take_all(pool)) == 9
     assert len(witness.calls) == 2
+
+
+def test_failing_watcher_does_not_keep_the_next_one_of_its_block_from_firing(pool: BlockPool) -> None:
+    (block,) = pool.get_new_blocks(1)
+    pool.touch([block])
+    witness = Witness()
+    pool.unpin_blocks([block], fail)
+    pool.unpin_blocks([block], witness.watcher("w"))
+    with pytest.raises(OSError, match="watcher of 1"):
+        take_all(pool)
+    assert witness.calls == [("w", 1, 0, False)]
 
 
 def test_several_failing_watchers_raise_a_group(pool: BlockPool) -> None:

@@ -90,9 +90,7 @@ def test_clean_tree_keeps_every_contract(tree: Path) -> None:
 
 
 @pytest.mark.parametrize(("contract", "name", "statement"), VIOLATIONS)
-def test_planted_import_breaks_its_contract_only(
-    tree: Path, contract: str, name: str, statement: str
-) -> None:
+def test_planted_import_breaks_its_contract_only(tree: Path, contract: str, name: str, statement: str) -> None:
     path = tree / name
     path.parent.mkdir(exist_ok=True)
     (path.parent / "__init__.py").touch()

@@ -22,9 +22,7 @@ def data_plane() -> set[str]:
     """Modules of kvpool that may import torch: the importers that the import contract lets through."""
     config = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
     (contract,) = (
-        contract
-        for contract in config["tool"]["importlinter"]["contracts"]
-        if contract["id"] == BOOKKEEPING_CONTRACT
+        contract for contract in config["tool"]["importlinter"]["contracts"] if contract["id"] == BOOKKEEPING_CONTRACT
     )
     return {expression.split(" -> ")[0] for expression in contract["ignore_imports"]}
 
@@ -86,9 +84,7 @@ def test_importing_the_package_loads_the_standard_library_only(package: str) -> 
 
 
 def test_foreign_import_is_found_wherever_it_stands() -> None:
-    text = (
-        "import os.path, click.core\nfrom kvspec import x\nfrom . import y\ndef f():\n  from z3 import Int\n"
-    )
+    text = "import os.path, click.core\nfrom kvspec import x\nfrom . import y\ndef f():\n  from z3 import Int\n"
     assert list(foreign_imports(text, "kvspec")) == [(1, "click"), (5, "z3")]
 
 
@@ -96,3 +92,7 @@ def test_package_loaded_through_another_module_is_seen(tmp_path: Path) -> None:
     (tmp_path / "outer.py").write_text("import inner\n", encoding="utf-8")
     (tmp_path / "inner.py").write_text("import msgspec\n", encoding="utf-8")
     assert {"outer", "inner", "msgspec"} <= loaded_by("outer", search=tmp_path)
+
+
+def test_command_line_starts_without_torch() -> None:
+    assert "torch" not in loaded_by("kvfuzz.cli")
