@@ -79,6 +79,10 @@ class BlockPoolFamily(Protocol):
         """`pool.cache_full_blocks(*args)`, arguments as in the newest version."""
         ...
 
+    def reset_prefix_cache(self, pool: Any) -> bool:
+        """`pool.reset_prefix_cache()`."""
+        ...
+
     def reason(self, error: Exception) -> str:
         """The specification's name for a refusal, or "" where the implementation does not say."""
         ...
@@ -277,7 +281,7 @@ class BlockPoolAdapter:
         return _DONE
 
     def _reset_prefix_cache(self, call: call_types.ResetPrefixCache) -> Outcome:
-        return Outcome("true" if self.pools[call.pool].reset_prefix_cache() else "false")
+        return Outcome("true" if self.family.reset_prefix_cache(self.pools[call.pool]) else "false")
 
     def _write(self, call: call_types.WriteBlock) -> Outcome:
         if self.pools[call.pool].is_block_writable(self.blocks[call.block]):

@@ -44,8 +44,6 @@ class KvpoolFamily:
         self._pool_class = pool_class
 
     def make_pool(self, num_blocks: int, enable_caching: bool, hash_block_size: int, events: bool) -> Any:
-        # A declined reset is an ordinary answer here, not worth a warning a thousand times over.
-        _LOGGER.setLevel(logging.ERROR)
         return self._pool_class(num_blocks, enable_caching, hash_block_size, events)
 
     def make_request(self, token_ids: Sequence[int], hash_block_size: int) -> Any:
@@ -82,6 +80,15 @@ class KvpoolFamily:
 
     def cache_full_blocks(self, pool: Any, *args: Any) -> None:
         pool.cache_full_blocks(*args)
+
+    def reset_prefix_cache(self, pool: Any) -> bool:
+        """Without the warning of a declined reset, which is an ordinary answer here, a thousand times over."""
+        level = _LOGGER.level
+        _LOGGER.setLevel(logging.ERROR)
+        try:
+            return bool(pool.reset_prefix_cache())
+        finally:
+            _LOGGER.setLevel(level)
 
     def reason(self, error: Exception) -> str:
         return _REASONS.get(type(error), "")

@@ -186,6 +186,9 @@ class VllmFamily:
     def cache_full_blocks(self, pool: Any, *args: Any) -> None:
         self.upstream.cache_full_blocks(pool, *args)
 
+    def reset_prefix_cache(self, pool: Any) -> bool:
+        return bool(pool.reset_prefix_cache())
+
     def reason(self, error: Exception) -> str:
         """Upstream asserts; it does not say why in a form that a program can read."""
         return ""
