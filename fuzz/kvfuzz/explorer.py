@@ -116,7 +116,7 @@ class Explorer:
         self._key: Callable[[Any], Hashable] = _KEYS.get(symmetry, model.canonical)
         self._progress = progress
         self._accept = accept
-        self._seen: set[Hashable] = set()
+        self._seen: dict[Hashable, int] = {}
         self._transitions = 0
         self._started = 0.0
         self._reported = 0.0
@@ -128,7 +128,7 @@ class Explorer:
         failure = self.lockstep.start() if self.lockstep else self._initial_failure(root.state)
         if failure is not None:
             return self._result(failure, [], False, 0, "")
-        self._seen = {self._key(root.state)}
+        self._seen = {self._key(root.state): 0}
         frontier, depth = [root], 0
         while frontier:
             if self.budget.depth is not None and depth >= self.budget.depth:
@@ -146,6 +146,10 @@ class Explorer:
                 depth += 1
             frontier = following
         return self._result(None, [], True, depth, "")
+
+    def distance(self, state: Any) -> int | None:
+        """Actions on the shortest path to such a state, as far as explored; None if it was not reached."""
+        return self._seen.get(self._key(state))
 
     def _expand(self, node: _Node, following: list[_Node]) -> tuple[Failure, list[Any]] | None:
         if self.lockstep is None:
@@ -231,7 +235,7 @@ class Explorer:
             return
         key = self._key(state)
         if key not in self._seen:
-            self._seen.add(key)
+            self._seen[key] = node.depth + 1
             following.append(_Node(state, node, action, call, node.depth + 1))
 
     def _initial_failure(self, state: Any) -> Failure | None:

@@ -17,9 +17,9 @@ from kvspec.pool import codec as pool_codec
 
 class Level(NamedTuple):
     """make_model(scope); read_scope(plain data) -> scope; encode and decode of actions; smaller_scopes(scope): each
-    one step smaller; search_ladder(scope): scopes up to this one in which a search for short traces pays, smallest
-    first; renamed(actions): the same with interchangeable roles numbered by first use; vocabulary: the module from
-    which exported tests import the names that actions print with."""
+    one step smaller; search_ladder(scope, widest): scopes up to this one in which a search for short traces pays,
+    smallest first; renamed(actions): the same with interchangeable roles numbered by first use; vocabulary: the
+    module from which exported tests import the names that actions print with."""
 
     name: str
     default_scope: Any
@@ -28,7 +28,7 @@ class Level(NamedTuple):
     encode: Callable[[Any], dict[str, Any]]
     decode: Callable[[dict[str, Any]], Any]
     smaller_scopes: Callable[[Any], Iterator[Any]]
-    search_ladder: Callable[[Any], Iterator[Any]]
+    search_ladder: Callable[[Any, Any], Iterator[Any]]
     renamed: Callable[[Sequence[Any]], list[Any]]
     vocabulary: str
 

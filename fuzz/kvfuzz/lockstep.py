@@ -86,7 +86,7 @@ class Failure(NamedTuple):
 class Lockstep:
     """Drives one adapter and the model together. `start` before the first `apply`.
 
-    After `apply`: `state` is the model's state, `last` the step taken, or None when the action was skipped.
+    After `apply`: `state` is the model's state, `last` the step taken, or None when the action was skipped or failed.
     """
 
     def __init__(self, model: Model, adapter: Adapter, stride: int = 1) -> None:
@@ -119,7 +119,8 @@ class Lockstep:
             lifted = self.model.lift(self.state, shown)
             step = Step(lifted, None, None, lifted)  # type: ignore[arg-type]
             found = tuple(broken(self.model.properties, step))
-            return Failure("diverged", None, None, (), None, differences, found, -1, self.state, self.state, lifted)
+            verdict = "violated" if found else "diverged"
+            return Failure(verdict, None, None, (), None, differences, found, -1, self.state, self.state, lifted)
         return None
 
     def differences(self, state: Any, shown: Any) -> tuple[Difference, ...]:
@@ -137,14 +138,13 @@ class Lockstep:
         """Do one action on both sides; returns what went wrong, if anything."""
         before = self.state
         self.position += 1
+        self.last = None
         call = self._resolve(before, action)
         if call is None:
-            self.last = None
             return None
         allowed = self._transitions(before, call)
         for excludes in self._limits:
             if excludes(before, call, allowed):
-                self.last = None
                 return None
         try:
             outcome = self.adapter.apply(call)

@@ -65,11 +65,12 @@ class Minimiser:
             return None
         failure, kept = found
         self._original = failure
+        widest = model.scope
         failure, kept = self._reduce(model, failure, kept)
         failure, kept = self._same(model, self._level.renamed(kept)) or (failure, kept)
         model, failure, kept = self._lower_scope(model, failure, kept)
         failure, kept = self._reduce(model, failure, kept)
-        return self._search_below(model, failure, kept)
+        return self._search_below(model, failure, kept, widest)
 
     def _replay(self, model: Model, actions: list[Any]) -> tuple[Failure, list[Any]] | None:
         """The failure of a run and the actions that took part, or None when it does not fail."""
@@ -161,25 +162,25 @@ class Minimiser:
                     break
         return model, failure, actions
 
-    def _search_below(self, model: Model, failure: Failure, actions: list[Any]) -> Minimised:
+    def _search_below(self, model: Model, failure: Failure, actions: list[Any], widest: Any) -> Minimised:
         """Everything shorter, breadth first, rung by rung. A first hit on a rung is a shortest one there."""
         deadline = time.process_time() + self._search_seconds
-        proved = len(actions) <= 1
-        for scope in self._level.search_ladder(model.scope):
+        proved, remembers = len(actions) <= 1, False
+        for scope in self._level.search_ladder(model.scope, widest):
             left = deadline - time.process_time()
             if len(actions) <= 1 or left <= 0:
                 break
             self._progress(f"searching for less than {len(actions)} operations at {scope}")
             rung = self._level.make_model(scope)
-            found, exhausted = self._shorter(rung, len(actions), "full", left)
+            found, exhausted, explorer = self._shorter(rung, len(actions), "full", left)
             if found is not None:
                 failure, actions = self._lower_arguments(rung, *found)
-                model, proved = rung, True
+                model, proved, remembers = rung, True, _has_shorter_way(explorer, failure, actions)
             elif scope == model.scope:
-                proved = exhausted
-        if proved and _comes_back(model, actions):
+                proved, remembers = exhausted, _has_shorter_way(explorer, failure, actions)
+        if proved and remembers:
             left = deadline - time.process_time()
-            found, proved = self._shorter(model, len(actions), "paths", left) if left > 0 else (None, False)
+            found, proved, _ = self._shorter(model, len(actions), "paths", left) if left > 0 else (None, False, None)
             if found is not None:
                 failure, actions = self._lower_arguments(model, *found)
                 proved = True
@@ -187,31 +188,25 @@ class Minimiser:
 
     def _shorter(
         self, model: Model, length: int, symmetry: str, seconds: float
-    ) -> tuple[tuple[Failure, list[Any]] | None, bool]:
-        """(a failing run of fewer actions, whether all of them were tried)."""
+    ) -> tuple[tuple[Failure, list[Any]] | None, bool, Explorer]:
+        """(a failing run of fewer actions, whether all of them were tried, the exploration)."""
         budget = ExploreBudget(depth=length - 1, cpu_seconds=seconds)
-        result = Explorer(model, self._adapter, symmetry, budget, accept=self._is_wanted).run()
+        explorer = Explorer(model, self._adapter, symmetry, budget, accept=self._is_wanted)
+        result = explorer.run()
         if result.failure is None:
-            return None, result.exhausted
+            return None, result.exhausted, explorer
         found = self._same(model, list(result.actions))
-        return (found if found is not None and len(found[1]) < length else None), False
+        return (found if found is not None and len(found[1]) < length else None), False, explorer
 
 
-def _comes_back(model: Model, actions: Sequence[Any]) -> bool:
-    """Whether the run passes through one state twice before its last action.
+def _has_shorter_way(explorer: Explorer, failure: Failure, actions: Sequence[Any]) -> bool:
+    """Whether a shorter run leads to the state in which this one fails.
 
-    Cutting that loop out gives a shorter run, which does not fail, or it would have been found. So the implementation
-    remembers more than it shows, and a search that visits each state once proves nothing about it.
+    That run does not fail there, or it would have been found. So the implementation remembers more than it shows (or
+    goes by the numbers of its blocks), and a search that visits each state once proves nothing about it.
     """
-    state = model.initial()
-    seen = {model.canonical(state)}
-    for action in actions[:-1]:
-        state = model.step(state, action)[0].state
-        key = model.canonical(state)
-        if key in seen:
-            return True
-        seen.add(key)
-    return False
+    distance = explorer.distance(failure.before)
+    return distance is not None and distance < len(actions) - 1
 
 
 def simpler_values(value: Any) -> Iterator[Any]:

@@ -32,15 +32,21 @@ def smaller_pool_scopes(scope: PoolScope) -> Iterator[PoolScope]:
     # Misuse stays: it decides which actions an exploration tries, so a proof without it would prove less.
 
 
-def pool_search_ladder(scope: PoolScope) -> Iterator[PoolScope]:
-    """Fewer blocks, holders and entries; what kind of entries there can be stays as it is. The last is the scope
-    itself."""
+def pool_search_ladder(scope: PoolScope, widest: PoolScope) -> Iterator[PoolScope]:
+    """Scopes in which a search for short traces pays, smallest first.
+
+    What kinds of entries and events there are is as in `scope`, which a trace was lowered to and which is among them.
+    The numbers of blocks, holders and entries held go up to two beyond it, though not beyond `widest`: with more room
+    a shorter trace may do, and two of each are cheap to search.
+    """
+    pools = range(len(scope.blocks))
     seen = set()
     for size, holders, hold in ((1, 1, 1), (1, 1, 2), (2, 1, 2), (2, 2, 2), (3, 2, 2), (3, 1, 3), (3, 2, 3)):
+        bound = widest if max(size, holders, hold) <= 2 else scope
         rung = scope._replace(
-            blocks=tuple(min(size, count) for count in scope.blocks),
-            holders=min(holders, scope.holders),
-            hold=min(hold, scope.hold),
+            blocks=tuple(min(size, bound.blocks[pool]) for pool in pools),
+            holders=min(holders, bound.holders),
+            hold=min(hold, bound.hold),
         )
         if rung not in seen:
             seen.add(rung)

@@ -33,7 +33,7 @@ def run(model: Model, adapter: Adapter, actions: Sequence[Any]) -> tuple[Failure
         if failure is not None:
             break
         failure = lockstep.apply(action)
-        executed += lockstep.last is not None
+        executed += failure is not None or lockstep.last is not None
     return failure, executed
 
 

@@ -42,6 +42,8 @@ class Profile(NamedTuple):
 _SMALL = PoolScope(blocks=(3,), holders=2, prefixes=2, depth=2, hold=3, watchers=2)
 _ROOMY = PoolScope(blocks=(6,), holders=3, prefixes=2, depth=4, shared=1, spans=(1, 2), hold=4, watchers=2)
 _TWO_POOLS = PoolScope(blocks=(3, 2), holders=2, prefixes=2, depth=2, hold=4, watchers=1)
+# Large enough for what an implementation does only now and then, such as tidying up a long queue.
+_WIDE = PoolScope(blocks=(100,), holders=2, prefixes=1, hold=100)
 _UNCACHED = PoolScope(blocks=(4,), holders=2, prefixes=1, hold=3, watchers=1, caching=False)
 
 DEFAULT_WALK_SCOPE = _ROOMY
@@ -73,7 +75,11 @@ def _explorations(scopes: dict[str, PoolScope], states: int | None) -> tuple[Sui
 def _walks(steps: int) -> tuple[Suite, ...]:
     scopes = {"small": _SMALL, "roomy": _ROOMY, "pools": _TWO_POOLS}
     walks = tuple(Suite(f"walk/{name}", WALK, "pool", scope, steps=steps) for name, scope in scopes.items())
-    return (*walks, Suite("walk/uncached", WALK, "pool", _UNCACHED, steps=steps // 4))
+    return (
+        *walks,
+        Suite("walk/uncached", WALK, "pool", _UNCACHED, steps=steps // 4),
+        Suite("walk/wide", WALK, "pool", _WIDE, steps=max(10_000, steps // 10)),
+    )
 
 
 def _machines(examples: int) -> tuple[Suite, ...]:

@@ -55,7 +55,6 @@ def test_run_stops_at_the_failure() -> None:
     assert executed <= 1
 
 
-@pytest.mark.xfail(reason="Lockstep.last is left from the step before when a call fails, and replay.run counts by it")
 @pytest.mark.parametrize("skipped", [(), (Free(0, (held(0, 0),)),)], ids=["at once", "after a skipped action"])
 def test_call_that_fails_counts_as_executed(skipped: tuple[Any, ...]) -> None:
     adapter = bug_named("allocated-without-reference").adapter()

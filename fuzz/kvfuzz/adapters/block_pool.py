@@ -206,9 +206,12 @@ class BlockPoolAdapter:
     # Calls -----------------------------------------------------------------------------------------------------
 
     def _get_new_blocks(self, call: call_types.GetNewBlocks) -> Outcome:
-        start = self._geometry.nulls[call.pool]
-        taken = self.pools[call.pool].get_new_blocks(call.num_blocks)
-        return Outcome("done", tuple([start + block.block_id for block in taken]))
+        pool = self.pools[call.pool]
+        start, own = self._geometry.nulls[call.pool], pool.blocks
+        taken = pool.get_new_blocks(call.num_blocks)
+        # A block is the object that the pool lists. A copy with the same id keeps a count of its own.
+        numbers = [start + block.block_id if own[block.block_id] is block else self._number(block) for block in taken]
+        return Outcome("done", tuple(numbers))
 
     def _objects(self, numbers: Iterable[int]) -> list[Any]:
         return [self.blocks[number] for number in numbers]

@@ -25,7 +25,7 @@ def pool_actions(scope: PoolScope) -> tuple[ActionKind, ...]:
         ActionKind("free", act.Free, references.every_free, references.some_free, 4.0),
         ActionKind("evict", act.Evict, identities.every_evict, identities.some_evict, 0.7),
         ActionKind("reset", act.Reset, identities.every_reset, identities.some_reset, 0.5),
-        ActionKind("write", act.Write, identities.every_write, identities.some_write, 1.0),
+        ActionKind("write", act.Write, identities.every_write, identities.some_write, 2.0),
         ActionKind("lookup", act.Lookup, references.every_lookup, references.some_lookup, 1.0, scope.caching),
         ActionKind(
             "cache_full",

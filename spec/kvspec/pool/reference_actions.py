@@ -66,12 +66,16 @@ class ReferenceActions(PoolRoles):
         holder, pool = self._roomy_holder(state, rng), self.some_pool(rng)
         count = 1 + int(rng.random() ** 2 * self.room(state, holder))
         if rng.random() < 0.3:
-            return act.Touch(holder, tuple(self.some_ref(state, rng, pool) for _ in range(count)), pool)
-        # A run of neighbours, as a chain of one request's blocks is; one place too far now and then.
-        start = below(rng, max(1, len(state.queues[pool]) - count + 2))
-        refs = [queued(position, pool) for position in range(start, start + count)]
-        if rng.random() < 0.5:
-            refs.reverse()
+            refs = [self.some_ref(state, rng, pool) for _ in range(count)]
+        else:
+            # A run of neighbours, as a chain of one request's blocks is; one place too far now and then.
+            start = below(rng, max(1, len(state.queues[pool]) - count + 2))
+            refs = [queued(position, pool) for position in range(start, start + count)]
+            if rng.random() < 0.5:
+                refs.reverse()
+        if self.scope.misuse and rng.random() < 0.06:
+            # Among blocks that are all right, so that what a refusal leaves behind can be seen.
+            refs[below(rng, len(refs))] = rng.choice((stranger(), queued(0, self.some_pool(rng))))
         return act.Touch(holder, tuple(refs), pool)
 
     def every_hit(self, state: PoolState) -> Iterator[act.Hit]:
@@ -164,6 +168,8 @@ class ReferenceActions(PoolRoles):
             if extra.is_held and extra.owner != holder:
                 extra = held(holder, 0)
             refs.insert(below(rng, len(refs) + 1), extra)
+        elif rng.random() < 0.05:
+            refs.insert(below(rng, len(refs) + 1), null(self.some_pool(rng)))
         return holder, tuple(refs)
 
     def some_free(self, state: PoolState, rng: Random) -> act.Free:

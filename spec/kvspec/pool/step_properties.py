@@ -95,10 +95,13 @@ class StepProperties(PoolSubject):
             return ""
         if not step.outcome.effects and step.before.entries == step.after.entries:
             return ""
-        mirror, resident = self._resident(step.before), self._resident(step.after)
+        before, resident = self._resident(step.before), self._resident(step.after)
+        mirror = before.copy()
         for kind, what in step.outcome.effects:
             if kind == "stored":
                 mirror[what] += 1
+                if mirror[what] > max(before[what], resident[what]):
+                    return f"{self._published_name(what)} was published as stored before it was removed"
             elif kind == "removed":
                 mirror[what] -= 1
                 if mirror[what] < 0:

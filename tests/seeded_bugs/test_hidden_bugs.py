@@ -1,4 +1,4 @@
-"""Bugs that no driver finds yet. One that is found moves into the catalogue: its test fails here, because it passes."""
+"""Bugs that hide from a comparison by numbers: copies of blocks, and the order of events within one call."""
 
 from __future__ import annotations
 
@@ -34,18 +34,10 @@ class RemovalsPublishedLast(BlockPool):
 @pytest.mark.parametrize(
     ("pool", "scope"),
     [
-        pytest.param(
-            CopiesHandedOut,
-            PLAIN,
-            marks=pytest.mark.xfail(reason="the adapter knows the blocks that an allocation returns by id alone"),
-        ),
-        pytest.param(
-            RemovalsPublishedLast,
-            PARTIAL,
-            marks=pytest.mark.xfail(reason="P7 counts: within one call it accepts stored and removed in either order"),
-        ),
+        (CopiesHandedOut, PLAIN),
+        (RemovalsPublishedLast, PARTIAL),
     ],
 )
-def test_walk_finds_it(pool: type[BlockPool], scope: Any) -> None:
+def test_walk_finds_what_numbers_do_not_show(pool: type[BlockPool], scope: Any) -> None:
     result = Walk(PoolModel(scope), adapter_for(pool), 1, WalkBudget(steps=5_000)).run()
     assert result.failure is not None
