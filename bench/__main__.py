@@ -43,7 +43,8 @@ def main() -> int:
     page = "\n".join(
         [
             "# Measurements\n",
-            f"Written by `make bench`. {describe_machine()}; other work may have run beside it. Read ratios, not times.\n",
+            f"Written by `make bench`. {describe_machine()}; other work may have run beside it. Read ratios, not "
+            "times.\n",
             *sections,
         ]
     )

@@ -50,7 +50,8 @@ def _of_scope(scope: PoolScope, measured: Turns) -> str:
         states = f"{measured.state_rate(name):,.0f}" if name in (EXPLORER, MODEL) else ""
         ratio, goal, verdict = _comparison(name, measured)
         lines.append(
-            f"| {name} | {measured.steps(name):,} | {measured.rate(name):,.0f} | {states} | {ratio} | {goal} | {verdict} |"
+            f"| {name} | {measured.steps(name):,} | {measured.rate(name):,.0f} | {states} | {ratio} | {goal} | "
+            f"{verdict} |"
         )
     return "\n".join(lines)
 
