@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from kvfuzz.adapter import Adapter
 from kvfuzz.coverage import Coverage
 from kvfuzz.lockstep import Failure, Lockstep
-from kvspec import Model, Step, broken
+from kvspec import Model, Step, broken, holds, judged
 
 
 class ExploreBudget(NamedTuple):
@@ -117,6 +117,9 @@ class Explorer:
         self._progress = progress
         self._accept = accept
         self._seen: dict[Hashable, int] = {}
+        # States as they are, so that the canonical form of one that comes again is not worked out again.
+        self._met: set[Hashable] | None = set() if symmetry == "full" else None
+        self._judged = judged(model.properties)
         self._transitions = 0
         self._started = 0.0
         self._reported = 0.0
@@ -164,8 +167,8 @@ class Explorer:
                 self._transitions += 1
                 step = Step(state, call, transition.outcome, transition.state)
                 self.coverage.record(action, step)
-                found = broken(model.properties, step)
-                if found:
+                if not holds(self._judged, step):
+                    found = broken(model.properties, step)
                     failure = Failure(
                         "violated",
                         action,
@@ -233,6 +236,10 @@ class Explorer:
     def _visit(self, node: _Node, action: Any, call: Any, state: Any, following: list[_Node]) -> None:
         if state is node.state:
             return
+        if self._met is not None:
+            if state in self._met:
+                return
+            self._met.add(state)
         key = self._key(state)
         if key not in self._seen:
             self._seen[key] = node.depth + 1

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kvfuzz.adapter import Adapter
 from kvfuzz.errors import AdapterError, TargetError
-from kvspec import SKIPPED, Model, Outcome, Step, Transition, broken
+from kvspec import SKIPPED, Model, Outcome, Step, Transition, broken, holds, judged
 
 # With the state unchanged and equal on both sides, an answer of this kind without effects breaks no property that the
 # step into this state did not break; effects would not have matched.
@@ -100,6 +100,7 @@ class Lockstep:
         self._transitions = model.transitions
         self._observe = model.observe
         self._matches = model.matches
+        self._judged = judged(model.properties)
         self._limits = tuple(limit.excludes for limit in adapter.limits)
 
     def start(self) -> Failure | None:
@@ -171,9 +172,10 @@ class Lockstep:
         """The model's step, with the implementation's own effects in the order in which they happened."""
         step = self.last
         assert step is not None
-        found = broken(self.model.properties, step._replace(outcome=step.outcome._replace(effects=outcome.effects)))
-        if not found:
+        step = step._replace(outcome=step.outcome._replace(effects=outcome.effects))
+        if holds(self._judged, step):
             return None
+        found = broken(self.model.properties, step)
         expected = tuple(transition.outcome for transition in allowed)
         return Failure(
             "violated",

@@ -7,7 +7,7 @@ Everything that checks an implementation is written against these two, in anothe
 
 from kvspec.model import SKIPPED, ActionKind, Effect, Model, Outcome, Step, Transition, done, refused
 from kvspec.prefix import Identities
-from kvspec.properties import Always, Property, Quiescent, Sometimes, broken
+from kvspec.properties import Always, Property, Quiescent, Sometimes, broken, holds, judged
 
 __all__ = [
     "SKIPPED",
@@ -24,5 +24,7 @@ __all__ = [
     "Transition",
     "broken",
     "done",
+    "holds",
+    "judged",
     "refused",
 ]

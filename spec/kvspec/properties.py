@@ -52,12 +52,17 @@ class Sometimes(NamedTuple):
 Property = Always | Quiescent | Sometimes
 
 
+def judged(properties: Iterable[Property]) -> tuple[Always | Quiescent, ...]:
+    """The properties that are judged on every step."""
+    return tuple(entry for entry in properties if not isinstance(entry, Sometimes))
+
+
 def broken(properties: Iterable[Property], step: Step) -> list[tuple[str, str]]:
     """(id, explanation) of every Always or Quiescent property that the step breaks, in list order."""
-    found = []
-    for entry in properties:
-        if not isinstance(entry, Sometimes):
-            explanation = entry.check(step)
-            if explanation:
-                found.append((entry.id, explanation))
-    return found
+    told = ((entry.id, entry.check(step)) for entry in judged(properties))
+    return [(name, explanation) for name, explanation in told if explanation]
+
+
+def holds(properties: Iterable[Always | Quiescent], step: Step) -> bool:
+    """Whether the step breaks none of them; for inner loops, with a list that `judged` made once."""
+    return not any(entry.check(step) for entry in properties)
