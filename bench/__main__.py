@@ -1,8 +1,7 @@
-"""All measurements: `python -m bench [explorer|drivers|pool ...] [--tree PATH] [--write FILE]`, from the repository
-root.
+"""Command line: `python -m bench [pool|explorer|drivers|all] [--tree PATH] [--write FILE] [--quick]`.
 
-Each part runs in a process of its own, one after the other, so that none inherits another's heap. What a user would
-pick instead is measured in the same run as what is here; a row that misses its goal says so.
+Every part runs in a process of its own, so that none measures in the heap that another one left behind. The results
+go into one file, a section for each part; a part that is not measured now keeps the section that it has.
 """
 
 from __future__ import annotations
@@ -13,58 +12,68 @@ import sys
 import tempfile
 from pathlib import Path
 
-from bench.machine import describe_machine
+from bench.results import PARTS, merge
 
-HEADINGS = {
-    "pool": "Pool operations: kvpool beside vLLM's BlockPool",
-    "explorer": "Explorer beside Spin",
-    "drivers": "Steps per CPU second of the drivers",
-}
+REPOSITORY = Path(__file__).parents[1]
+RESULTS = REPOSITORY / "bench" / "RESULTS.md"
+TREES = REPOSITORY / ".vllm-trees"
 
 
 def main() -> int:
-    """Run the parts and write one page. Exit code 1 if a part could not be measured; a missed goal is a result."""
+    """The largest exit code of the parts: 1 if a goal was missed, 2 if a part could not be measured."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(HEADINGS)} (default: all)")
-    parser.add_argument("--tree", type=Path, default=Path(".vllm-trees/vllm-0.32.0"), help="vLLM tree for part pool")
+    parser.add_argument("part", nargs="?", choices=[*PARTS, "all"], default="all")
+    parser.add_argument("--tree", type=Path, help="vLLM source tree for the pool part (default: newest in .vllm-trees)")
+    parser.add_argument("--write", type=Path, metavar="FILE", help="results file (default: bench/RESULTS.md)")
     parser.add_argument(
-        "--write", type=Path, default=Path("bench/RESULTS.md"), help="page to write (default: %(default)s)"
+        "--quick", action="store_true", help="smallest sizes; nothing is written unless --write is given"
     )
-    parser.add_argument("--quick", action="store_true", help="little of each: does it run at all?")
     arguments = parser.parse_args()
-    unknown = [part for part in arguments.parts if part not in HEADINGS]
-    if unknown:
-        parser.error(f"unknown part {unknown[0]!r}: choose from {', '.join(HEADINGS)}")
-    sections, failed = [], False
-    for part in arguments.parts or HEADINGS:
-        text = measured(part, arguments.tree, arguments.quick)
-        failed |= text is None
-        sections.append(f"## {HEADINGS[part]}\n\n`python -m bench.{part}`\n\n{text or 'Could not be measured.'}\n")
-    page = "\n".join(
-        [
-            "# Measurements\n",
-            f"Written by `make bench`. {describe_machine()}; other work may have run beside it. Read ratios, not "
-            "times.\n",
-            *sections,
-        ]
-    )
-    arguments.write.write_text(page, encoding="utf-8")
-    print(f"wrote {arguments.write}", file=sys.stderr)
-    return int(failed)
+    measured, worst = {}, 0
+    for part in PARTS if arguments.part == "all" else (arguments.part,):
+        text, code = measure(part, arguments.tree, arguments.quick)
+        worst = max(worst, code)
+        if text:
+            measured[part] = text
+    target = arguments.write or (None if arguments.quick else RESULTS)
+    if target is not None and measured:
+        before = target.read_text(encoding="utf-8") if target.exists() else ""
+        target.write_text(merge(before, measured), encoding="utf-8")
+        print(f"written to {target}", file=sys.stderr)
+    return worst
 
 
-def measured(part: str, tree: Path, quick: bool) -> str | None:
-    """The part's section, or None when it ended without one."""
-    with tempfile.TemporaryDirectory() as folder:
-        page = Path(folder) / "section.md"
-        command = [sys.executable, "-m", f"bench.{part}", "--write", str(page)]
-        command += ["--tree", str(tree)] if part == "pool" else []
-        command += ["--quick"] if quick else []
-        subprocess.run(command, check=False)
-        if not page.exists():
-            return None
-        # The machine stands once, at the head of the page.
-        return page.read_text(encoding="utf-8").partition("\n\n")[2].strip()
+def measure(part: str, tree: Path | None, quick: bool) -> tuple[str, int]:
+    """(the part's section, exit code); the section is empty if the part could not be measured."""
+    command = [sys.executable, "-m", f"bench.{part}"]
+    if part == "pool":
+        tree = tree or newest_tree(TREES)
+        if tree is None:
+            print(
+                f"pool: not measured: no vLLM tree in {TREES.name}. `make vllm-tree` fetches one, --tree names another",
+                file=sys.stderr,
+            )
+            return "", 2
+        command += ["--tree", str(tree.absolute())]
+    if quick:
+        command.append("--quick")
+    with tempfile.TemporaryDirectory(prefix="kvproof-bench-") as folder:
+        section = Path(folder, "section.md")
+        code = subprocess.run([*command, "--write", str(section)], cwd=REPOSITORY, check=False).returncode
+        if not section.exists():
+            print(f"{part}: not measured: {' '.join(command)} ended with code {code}", file=sys.stderr)
+            return "", 2
+        return section.read_text(encoding="utf-8"), code
+
+
+def newest_tree(folder: Path) -> Path | None:
+    """The tree with the highest version below `folder`, by its name, such as vllm-0.32.0."""
+    trees = [tree for tree in folder.glob("vllm-*") if (tree / "vllm").is_dir()]
+    return max(trees, key=_version, default=None)
+
+
+def _version(tree: Path) -> tuple[int, ...]:
+    return tuple(int(part) for part in tree.name.removeprefix("vllm-").split(".") if part.isdigit())
 
 
 if __name__ == "__main__":
