@@ -286,8 +286,14 @@ def _revived(step: Step) -> bool:
 
 
 PROPERTIES = (
-    Always("S1", "A block is in the free queue, once, iff no table names it.", _queued_iff_unused, ("queue", "tables")),
-    Always("S2", "A table names a block once.", _tables_name_once, ("tables",)),
+    Always(
+        "S1",
+        "A block is in the free queue, once, iff no table names it.",
+        _queued_iff_unused,
+        ("queue", "tables"),
+        of_state=True,
+    ),
+    Always("S2", "A table names a block once.", _tables_name_once, ("tables",), of_state=True),
     Always("S3", "A block is handed out without a hash.", _taken_without_hash, ("hashes",)),
     Sometimes("S4", "A block was shared.", _shared),
     Sometimes("S5", "A block was taken while it carried a hash.", _taken_from_cache),

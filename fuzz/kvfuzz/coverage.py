@@ -21,9 +21,6 @@ class Coverage:
 
     def __init__(self, model: Model, limits: Iterable[Limit] = ()) -> None:
         excused = {name for limit in limits for name in limit.excuses}
-        self.outcomes: Counter[tuple[str, str]] = Counter()
-        self.pairs: Counter[tuple[str, str]] = Counter()
-        self.steps = 0
         self.situations = {
             entry.id: entry.sentence
             for entry in model.properties
@@ -33,19 +30,22 @@ class Coverage:
         self._pending = [p for p in model.properties if isinstance(p, Sometimes) and p.id in self.situations]
         self._kinds = {kind.type: kind.name for kind in model.actions}
         self._required_kinds = {kind.name for kind in model.actions if kind.takes_effect and kind.name not in excused}
-        self._previous = ""
+        # One counter by type, because counting is in the inner loop of every driver; names come in when somebody reads.
+        self._taken: Counter[tuple[type | None, type, str]] = Counter()
+        self._previous: type | None = None
 
-    def start(self) -> None:
-        """A new run begins: its first action follows nothing."""
-        self._previous = ""
+    def start(self, after: Any = None) -> None:
+        """What is recorded next was done after this action; None: it begins a run."""
+        self._previous = None if after is None else type(after)
 
     def record(self, action: Any, step: Step) -> None:
-        """One step that was really taken."""
-        kind = self._kinds[type(action)]
-        self.steps += 1
-        self.outcomes[kind, step.outcome.label] += 1
-        self.pairs[self._previous, kind] += 1
-        self._previous = kind
+        """One step that was really taken, as the next one of a run."""
+        self.record_alternative(action, step)
+        self._previous = type(action)
+
+    def record_alternative(self, action: Any, step: Step) -> None:
+        """One step that was really taken; the next one will start from the same place."""
+        self._taken[self._previous, type(action), step.outcome.label] += 1
         if self._pending:
             met = [entry for entry in self._pending if entry.reached(step)]
             if met:
@@ -54,11 +54,30 @@ class Coverage:
 
     def merge(self, other: Coverage) -> None:
         """Add what another run at the same scope has met."""
-        self.outcomes.update(other.outcomes)
-        self.pairs.update(other.pairs)
-        self.steps += other.steps
+        self._taken.update(other._taken)
         self.reached |= other.reached
         self._pending = [entry for entry in self._pending if entry.id not in self.reached]
+
+    @property
+    def steps(self) -> int:
+        """Steps that were really taken."""
+        return sum(self._taken.values())
+
+    @property
+    def outcomes(self) -> Counter[tuple[str, str]]:
+        """(action kind, label) -> how often it ended so."""
+        found: Counter[tuple[str, str]] = Counter()
+        for (_, kind, label), count in self._taken.items():
+            found[self._kinds[kind], label] += count
+        return found
+
+    @property
+    def pairs(self) -> Counter[tuple[str, str]]:
+        """(action kind, the kind done right after it) -> how often; the first is "" where a run began."""
+        found: Counter[tuple[str, str]] = Counter()
+        for (previous, kind, _), count in self._taken.items():
+            found["" if previous is None else self._kinds[previous], self._kinds[kind]] += count
+        return found
 
     @property
     def missing(self) -> list[str]:

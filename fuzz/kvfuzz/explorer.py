@@ -12,14 +12,15 @@ the model does not have) may behave differently on a longer path to the same sta
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from typing import Any, NamedTuple
 
 from kvfuzz.adapter import Adapter
 from kvfuzz.coverage import Coverage
 from kvfuzz.lockstep import Failure, Lockstep
-from kvspec import Model, Step, broken, holds, judged
+from kvspec import Always, Model, Step, broken, holds, judged
 
 
 class ExploreBudget(NamedTuple):
@@ -84,6 +85,9 @@ class _Node(NamedTuple):
         return [node.call for node in self._chain()]
 
 
+_CACHED_MAX = 1 << 18  # states
+
+
 def _as_is(state: Hashable) -> Hashable:
     return state
 
@@ -117,21 +121,39 @@ class Explorer:
         self._progress = progress
         self._accept = accept
         self._seen: dict[Hashable, int] = {}
-        # States as they are, so that the canonical form of one that comes again is not worked out again.
-        self._met: set[Hashable] | None = set() if symmetry == "full" else None
+        # States as they are, so that the canonical form of one that comes again is not worked out again. A cache,
+        # which may forget; where a state is its own form, `_seen` itself.
+        self._cache: set[Hashable] | None = set() if symmetry == "full" else None
+        self._met: Container[Hashable] = (
+            self._seen if symmetry == "none" else (() if self._cache is None else self._cache)
+        )
+        # A property of the state alone is judged once for each state that is taken up. Symmetry asks no more of it
+        # than it asks anyway: to hold, or not, in all states of one form.
         self._judged = judged(model.properties)
-        self._transitions = 0
+        self._judged_on_steps = tuple(
+            entry for entry in self._judged if not (isinstance(entry, Always) and entry.of_state)
+        )
         self._started = 0.0
         self._reported = 0.0
 
     def run(self) -> ExploreResult:
         """Explore until the scope is exhausted, a failure is accepted, or the budget is spent."""
+        if self.lockstep is not None or not gc.isenabled():
+            return self._explored()
+        # A specification makes no reference cycles, and its states are many: looking for cycles costs a tenth.
+        gc.disable()
+        try:
+            return self._explored()
+        finally:
+            gc.enable()
+
+    def _explored(self) -> ExploreResult:
         self._started = time.process_time()
         root = _Node(self.model.initial(), None, None, None, 0)
         failure = self.lockstep.start() if self.lockstep else self._initial_failure(root.state)
         if failure is not None:
             return self._result(failure, [], False, 0, "")
-        self._seen = {self._key(root.state): 0}
+        self._is_new(root.state, 0)
         frontier, depth = [root], 0
         while frontier:
             if self.budget.depth is not None and depth >= self.budget.depth:
@@ -160,31 +182,24 @@ class Explorer:
         return self._expand_lockstep(node, following)
 
     def _expand_model(self, node: _Node, following: list[_Node]) -> tuple[Failure, list[Any]] | None:
-        model, state = self.model, node.state
+        model, state, met = self.model, node.state, self._met
+        resolve, transitions, record = model.resolve, model.transitions, self.coverage.record_alternative
+        self.coverage.start(node.action)
         for action in model.enabled(state):
-            call = model.resolve(state, action)
-            for transition in model.transitions(state, call):
-                self._transitions += 1
-                step = Step(state, call, transition.outcome, transition.state)
-                self.coverage.record(action, step)
-                if not holds(self._judged, step):
-                    found = broken(model.properties, step)
+            call = resolve(state, action)
+            for outcome, after in transitions(state, call):
+                step = Step(state, call, outcome, after)
+                record(action, step)
+                is_new = after is not state and after not in met and self._is_new(after, node.depth + 1)
+                if not holds(self._judged if is_new else self._judged_on_steps, step):
+                    found = tuple(broken(model.properties, step))
                     failure = Failure(
-                        "violated",
-                        action,
-                        call,
-                        (transition.outcome,),
-                        None,
-                        (),
-                        tuple(found),
-                        node.depth,
-                        state,
-                        step.after,
-                        step.after,
+                        "violated", action, call, (outcome,), None, (), found, node.depth, state, after, after
                     )
                     if self._accept is None or self._accept(failure):
                         return failure, [action]
-                self._visit(node, action, call, transition.state, following)
+                if is_new:
+                    following.append(_Node(after, node, action, call, node.depth + 1))
         return None
 
     def _expand_lockstep(self, node: _Node, following: list[_Node]) -> tuple[Failure, list[Any]] | None:
@@ -195,6 +210,7 @@ class Explorer:
         assert lockstep is not None
         since: list[Any] = []
         moved = True
+        self.coverage.start(node.action)
         for action in self.model.enabled(node.state):
             if moved:
                 self._return_to(node)
@@ -212,12 +228,12 @@ class Explorer:
             step = lockstep.last
             if step is None:
                 continue
-            self._transitions += 1
-            self.coverage.record(action, step)
+            self.coverage.record_alternative(action, step)
             since.append(action)
             if step.after is not node.state:
                 moved = step.after != node.state
-                self._visit(node, action, step.call, step.after, following)
+                if step.after not in self._met and self._is_new(step.after, node.depth + 1):
+                    following.append(_Node(step.after, node, action, step.call, node.depth + 1))
         return None
 
     def _return_to(self, node: _Node) -> None:
@@ -233,17 +249,17 @@ class Explorer:
         lockstep.state = node.state
         lockstep.position = node.depth - 1
 
-    def _visit(self, node: _Node, action: Any, call: Any, state: Any, following: list[_Node]) -> None:
-        if state is node.state:
-            return
-        if self._met is not None:
-            if state in self._met:
-                return
-            self._met.add(state)
+    def _is_new(self, state: Any, depth: int) -> bool:
+        """Whether no state like this one was taken up before. From now on, one was."""
+        if self._cache is not None:
+            if len(self._cache) >= _CACHED_MAX:
+                self._cache.clear()
+            self._cache.add(state)
         key = self._key(state)
-        if key not in self._seen:
-            self._seen[key] = node.depth + 1
-            following.append(_Node(state, node, action, call, node.depth + 1))
+        if key in self._seen:
+            return False
+        self._seen[key] = depth
+        return True
 
     def _initial_failure(self, state: Any) -> Failure | None:
         found = broken(self.model.properties, Step(state, None, None, state))  # type: ignore[arg-type]
@@ -258,7 +274,7 @@ class Explorer:
             return f"the bound of {self.budget.cpu_seconds:g} CPU seconds"
         if self._progress is not None and cpu - self._reported >= 0.5:
             self._reported = cpu
-            self._progress(ExploreProgress(len(self._seen), waiting, self._transitions, depth, cpu))
+            self._progress(ExploreProgress(len(self._seen), waiting, self.coverage.steps, depth, cpu))
         return ""
 
     def _result(
@@ -269,7 +285,7 @@ class Explorer:
             tuple(actions),
             exhausted,
             len(self._seen),
-            self._transitions,
+            self.coverage.steps,
             depth,
             time.process_time() - self._started,
             stopped_by,

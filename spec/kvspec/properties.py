@@ -20,13 +20,18 @@ Check = Callable[[Step], str]
 
 
 class Always(NamedTuple):
-    """Must hold on every step. `reads` names the fields of the state that the check looks at."""
+    """Must hold on every step. `reads` names the fields of the state that the check looks at.
+
+    of_state: the check looks at the state after the step and at nothing else, so judging a state once judges every
+    step that leads to it.
+    """
 
     id: str
     sentence: str
     check: Check
     reads: tuple[str, ...]
     kind: str = "always"
+    of_state: bool = False
 
 
 class Quiescent(NamedTuple):
@@ -65,4 +70,7 @@ def broken(properties: Iterable[Property], step: Step) -> list[tuple[str, str]]:
 
 def holds(properties: Iterable[Always | Quiescent], step: Step) -> bool:
     """Whether the step breaks none of them; for inner loops, with a list that `judged` made once."""
-    return not any(entry.check(step) for entry in properties)
+    for entry in properties:  # noqa: SIM110 -- a generator would cost as much as a check
+        if entry.check(step):
+            return False
+    return True

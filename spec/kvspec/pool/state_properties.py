@@ -25,6 +25,7 @@ class StateProperties(PoolSubject):
                 "A block is in its pool's free queue exactly once if its ref_cnt is 0 and it is not null, else never.",
                 self.queued_iff_unreferenced,
                 ("queues", "refs"),
+                of_state=True,
             ),
             Always(
                 "P3",
@@ -43,12 +44,14 @@ class StateProperties(PoolSubject):
                 "The reported free count is the length of the queue; usage is 1 - free / allocatable, within 0 and 1.",
                 self.counters_count,
                 ("queues", "free", "usage"),
+                of_state=True,
             ),
             Always(
                 "P10",
                 "A block's ref_cnt equals the number of references that holders have to it.",
                 self.refs_equal_holders,
                 ("refs", "tables"),
+                of_state=True,
             ),
         )
 
