@@ -114,7 +114,7 @@ class Judge:
         if result.failure is not None:
             if adapter is None:
                 return base._replace(
-                    verdict=VIOLATED, detail=result.failure.headline, findings=(self._told(level, model, result),)
+                    verdict=VIOLATED, detail=result.failure.headline, findings=(self._told(model, result),)
                 )
             return self._failed(base, level, model, adapter, result.failure, result.actions, "explore", progress)
         if not result.exhausted:
@@ -125,7 +125,7 @@ class Judge:
             )
         return base
 
-    def _told(self, level: Level, model: Model, result: Any) -> Finding:
+    def _told(self, model: Model, result: Any) -> Finding:
         """A property that the model itself breaks: there is no implementation to minimise on."""
         story = table(tell(model, result.actions, result.failure))
         length = len(result.actions)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kvfuzz.adapter import Adapter
 from kvfuzz.errors import AdapterError, TargetError
-from kvspec import SKIPPED, Model, Outcome, Step, Transition, broken, holds, judged
+from kvspec import Model, Outcome, Step, Transition, broken, holds, judged
 
 # With the state unchanged and equal on both sides, an answer of this kind without effects breaks no property that the
 # step into this state did not break; effects would not have matched.
@@ -152,20 +152,23 @@ class Lockstep:
             shown = self.adapter.observe()
         except Exception as error:
             raise AdapterError(_told(repr(call), self.adapter, error)) from error
+        differences = None
         for transition in allowed:
             if transition.outcome == outcome or self._matches(transition.outcome, outcome):
                 after = transition.state
-                if self._observe(after) != shown:
-                    differences = self.differences(after, shown)
-                    if differences:
-                        return self._failure(action, call, allowed, outcome, differences, before, shown)
+                found = () if self._observe(after) == shown else self.differences(after, shown)
+                if found:
+                    # Another allowed transition may end with the same outcome and in the state that is shown.
+                    differences = differences or found
+                    continue
                 self.state = after
                 # The model's outcome, not the implementation's, which may leave the reason of a refusal open.
                 self.last = Step(before, call, transition.outcome, after)
                 if self.position % self.stride == 0 and not (after is before and outcome.label in _CHANGES_NOTHING):
                     return self._check_properties(action, allowed, outcome)
                 return None
-        differences = self.differences(allowed[0].state, shown)
+        if differences is None:
+            differences = self.differences(allowed[0].state, shown)
         return self._failure(action, call, allowed, outcome, differences, before, shown)
 
     def _check_properties(self, action: Any, allowed: tuple[Transition, ...], outcome: Outcome) -> Failure | None:
@@ -219,8 +222,3 @@ def _told(what: str, adapter: Adapter, error: Exception) -> str:
         "return every answer of the implementation as an outcome; fix the adapter, or catch the implementation's error "
         "there"
     )
-
-
-def skipped(step: Step | None) -> bool:
-    """Whether `Lockstep.apply` did nothing."""
-    return step is None or step.outcome is SKIPPED

@@ -119,11 +119,6 @@ class FreeQueue:
         self._unused_start = start
         self.has_unused = start < len(self._blocks)
 
-    def push_recent(self, blocks: list[KVCacheBlock]) -> None:
-        """Put `blocks` at the head, the first becoming the next to be taken. Consumes the list."""
-        blocks.reverse()
-        self.recent += blocks
-
     def leave_mentions(self, blocks: list[KVCacheBlock]) -> None:
         """Account for distinct `blocks` of the recent and unused lanes that have just been given references."""
         for block in blocks:

@@ -12,7 +12,7 @@ from kvfuzz.adapters.block_pool import BlockPoolAdapter
 from kvfuzz.adapters.kvpool_target import KvpoolFamily, make
 from kvfuzz.errors import AdapterError, TargetError
 from kvfuzz.lockstep import Lockstep
-from kvspec import Outcome
+from kvspec import Outcome, Transition
 from kvspec.pool import Allocate, CacheFull, Free, Lookup, PoolModel, PoolScope, Touch, Write, calls, held, null, queued
 from seeded_bugs.catalogue import bug_named
 
@@ -180,3 +180,22 @@ def test_faults_of_one_cause_are_akin_and_of_two_causes_are_not() -> None:
     backwards = first_failure("release-order-reversed", Allocate(0, 2), Free(0, (held(0, 0), held(0, 1))))  # P8
     assert below_zero.is_akin(no_reference)
     assert not below_zero.is_akin(backwards)
+
+
+class EndsInTwoWays(PoolModel):
+    """Every call may also end with the same outcome and no change."""
+
+    def __init__(self, scope: PoolScope) -> None:
+        super().__init__(scope)
+        relation = self.transitions
+        self.transitions = lambda state, call: (
+            Transition(relation(state, call)[0].outcome, state),
+            *relation(state, call),
+        )
+
+
+def test_of_transitions_with_one_outcome_the_one_that_is_shown_is_taken() -> None:
+    lockstep = Lockstep(EndsInTwoWays(PoolScope()), make())
+    assert lockstep.start() is None
+    assert lockstep.apply(Allocate(0, 1)) is None
+    assert lockstep.state.tables[0] == (1,)

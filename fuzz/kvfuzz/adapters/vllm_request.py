@@ -16,7 +16,6 @@ from typing import Any
 from kvfuzz.errors import TargetError
 
 BlockHashes = list[Any]
-Hasher = Callable[["UpstreamRequest", int, int], None]
 
 
 class UpstreamRequest:
